@@ -18,7 +18,7 @@ from collections import defaultdict, namedtuple
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-Version = namedtuple("Version", "name spark scala source depth")
+Version = namedtuple("Version", "name spark scala source depth java")
 
 _FETCHING = defaultdict(threading.Lock)
 

@@ -235,7 +235,7 @@ def test_live_tab_and_prometheus(application):
 
 
 def test_the_manual_has_all_metrics(application):
-    """docs/metrics.md (io.faro.spark.ui.Metric) and what executors count are the same."""
+    """docs/metrics.md (io.faro.spark.metrics.Metric) and what executors count are the same."""
     assert undocumented(application.outcome) == []
 
 

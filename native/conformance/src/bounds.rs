@@ -32,8 +32,8 @@ fn stuff(rig: &mut Rig, end: (usize, faro_fabric::ConnectionId)) -> u64 {
     panic!("the queue has no bound");
 }
 
-/// An operation that does not fit comes back unharmed; once the peer took some, there is room
-/// again, and nothing was lost or moved.
+/// An operation that does not fit is returned unchanged; after the peer has taken some, there is
+/// room again, and nothing was lost or reordered.
 pub fn a_full_queue_hands_back_and_recovers(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let mut next = stuff(&mut rig, link.from);
@@ -61,8 +61,8 @@ pub fn a_full_queue_hands_back_and_recovers(bench: &dyn Bench) {
     assert!(rig.counter(0, "rejected_full") > 0);
 }
 
-/// A caller that was told `Full` and waits in `poll` is not left there when room came without an
-/// event: messages have none.
+/// A caller that got `Full` and waits in `poll` must be woken when room comes without an event:
+/// messages have none.
 pub fn room_ends_the_next_poll(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let id = stuff(&mut rig, link.from);
@@ -121,7 +121,7 @@ pub fn a_full_queue_of_bytes_hands_back_and_recovers(bench: &dyn Bench) {
     assert_eq!(Arc::strong_count(&source), 1, "the source is free again");
 }
 
-/// A peer that takes nothing is its own trouble.
+/// A peer that takes nothing must not affect others.
 pub fn one_full_peer_stops_no_other(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 3);
     let (hung, good) = (rig.link(0, 1), rig.link(0, 2));

@@ -41,7 +41,7 @@ fn post(rig: &mut Rig, link: super::Link) -> Arc<faro_pool::Lease> {
     source
 }
 
-/// Every operation ended once, and `Closed` was the last of it.
+/// Checks that every operation ended once, and that `Closed` was the last event.
 fn all_ended(
     rig: &mut Rig,
     station: usize,
@@ -125,7 +125,7 @@ pub fn the_peer_learns_why(bench: &dyn Bench) {
     assert_eq!(all_closed(&mut rig, 0, link.from.1), reason);
 }
 
-/// A peer that vanishes ends everything.
+/// A peer that vanishes ends all operations.
 pub fn a_killed_peer_flushes_everything(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     rig.sleep(1, true);
@@ -142,7 +142,7 @@ pub fn a_killed_peer_flushes_everything(bench: &dyn Bench) {
     });
 }
 
-/// A writer that dies half-way leaves bytes, but no event, no hang and no other harm.
+/// A writer that dies half-way may leave bytes, but causes no event, no hang and no other harm.
 pub fn a_peer_killed_in_mid_write_harms_nothing(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 3);
     let (dying, good) = (rig.link(0, 1), rig.link(2, 1));
@@ -185,7 +185,7 @@ pub fn a_peer_killed_in_mid_write_harms_nothing(bench: &dyn Bench) {
     );
 }
 
-/// Memory exposed to a peer that is gone still has to be, and can be, taken back.
+/// Memory exposed to a vanished peer must still be revoked, and can be.
 pub fn exposures_outlive_their_peer(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let ranges = [
@@ -201,7 +201,7 @@ pub fn exposures_outlive_their_peer(bench: &dyn Bench) {
     assert_eq!(rig.counter(1, "exposures"), 0);
 }
 
-/// Each side received as much as the other one sent.
+/// Each side's counters must match the other's.
 pub fn counters_add_up(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, PAGE_BYTES, 0);

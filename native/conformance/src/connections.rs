@@ -41,7 +41,7 @@ pub fn connects_and_names_both_ends(bench: &dyn Bench) {
     assert_eq!(rig.counter(1, "accepted"), 1);
 }
 
-/// The connector notices that another endpoint has the address; the acceptor reports nothing.
+/// The connector detects that another endpoint has the address; the acceptor reports nothing.
 pub fn refuses_to_be_mistaken_for_another(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     let location = rig.fabric(1).location();
@@ -77,7 +77,7 @@ pub fn no_endpoint_there_ends_in_unreachable(bench: &dyn Bench) {
     assert!(rig.events(0).is_empty());
 }
 
-/// Somebody listens but does not answer.
+/// A process listens there but does not answer.
 pub fn a_silent_place_ends_at_the_deadline(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     rig.sleep(1, true);
@@ -96,7 +96,7 @@ pub fn a_silent_place_ends_at_the_deadline(bench: &dyn Bench) {
     assert!(Instant::now() >= deadline, "not before the deadline");
 }
 
-/// A location that cannot be one is an error of the call.
+/// A location that cannot exist is an error of the call.
 pub fn nonsense_is_no_location(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 1);
     for nonsense in ["", ":", "no such place", "example.invalid:1", "a/b/c\0"] {
@@ -135,7 +135,7 @@ pub fn both_connect_at_once(bench: &dyn Bench) {
     }
 }
 
-/// A peer's number is never given to another.
+/// A connection's number is never given to another.
 pub fn peers_are_never_reused(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 2);
     let mut seen = Vec::new();

@@ -18,7 +18,8 @@ fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 impl Greeter {
-    /// The frame with a HELLO to `to`, from endpoint number `own`. `fabric`: the first letter of its name.
+    /// Returns the frame with a HELLO to `to`, from endpoint number `own`. `fabric` is the first
+    /// letter of its name.
     ///
     /// # Panics
     /// Without random numbers.

@@ -5,8 +5,8 @@
 //! check decides the order of calls. Nothing sleeps; each wait ends by an event, or by a deadline
 //! that only a hang reaches.
 //!
-//! Where the contract leaves a choice to the fabric, its bench says which one it took, and the
-//! checks test for that one.
+//! Where the contract leaves a choice to the fabric, its bench states the choice, and the checks
+//! test for it.
 //!
 //! Idea: one suite per trait, run against each implementation, as iceoryx2 does. A crate of its own,
 //! so that no test code is part of a production crate.
@@ -29,11 +29,12 @@ pub use rig::{Link, Rig, Site};
 
 /// Makes fabrics of one kind.
 pub trait Bench {
-    /// A fabric of a new endpoint; all of one bench can reach each other.
+    /// Returns a fabric of a new endpoint; all fabrics of one bench can reach each other.
     fn site(&self) -> Site;
-    /// A location of the right form with no endpoint at it.
+    /// Returns a location of the right form with no endpoint at it.
     fn nowhere(&self) -> String;
-    /// Is a refused write always reported as `Refused` (else possibly as `Done`)?
+    /// Returns whether a refused write is always reported as `Refused`; otherwise it may be
+    /// reported as `Done`.
     fn learns_refusals(&self) -> bool;
 }
 

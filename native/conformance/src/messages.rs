@@ -26,7 +26,7 @@ pub fn arrive_in_order_and_whole(bench: &dyn Bench) {
     assert_eq!(rig.hear(link.from), odd);
 }
 
-/// From nothing to the largest, around every boundary of the buffers in between.
+/// Tests bodies from empty to the largest, around every boundary of the buffers in between.
 pub fn of_every_size(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let max = MAX_MESSAGE_BYTES as usize;
@@ -46,7 +46,7 @@ pub fn of_every_size(bench: &dyn Bench) {
     }
 }
 
-/// One byte too many comes back, and does no harm.
+/// A body that is one byte too long is returned, without harm.
 pub fn too_large_is_handed_back(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let message = Message {
@@ -64,7 +64,7 @@ pub fn too_large_is_handed_back(bench: &dyn Bench) {
     rig.fence(link);
 }
 
-/// Both directions at once, in random sizes and at random moments.
+/// Sends in both directions at once, in random sizes and at random moments.
 pub fn flow_both_ways_at_once(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let mut dice = Dice::new(0x5eed);

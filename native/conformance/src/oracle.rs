@@ -29,7 +29,7 @@ struct Way {
     expected: Vec<(bool, u64)>,
 }
 
-/// Everything agrees, whatever the order.
+/// Both sides must agree with the oracle, whatever the order.
 pub fn agrees_in_any_order(bench: &dyn Bench) {
     for seed in [1, 0xfa20, 0xdead_beef] {
         run(bench, seed);
@@ -175,7 +175,7 @@ fn read(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
         .expect("there is room for a read");
 }
 
-/// Revokes a target that nothing was written to this round, and exposes the memory anew.
+/// Revokes a target that nothing was written to in this round, and exposes the memory again.
 fn replace(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
     let at = dice.below(TARGETS);
     if way.free[at] > 0 {

@@ -2,14 +2,14 @@
 
 use std::fmt::Debug;
 
-/// A pattern that repeats with no power of two.
+/// Fills bytes with a pattern whose period is no power of two.
 pub fn fill(bytes: &mut [u8], seed: u8) {
     for (at, byte) in bytes.iter_mut().enumerate() {
         *byte = (at % 251) as u8 ^ seed;
     }
 }
 
-/// Is that the pattern of `seed`?
+/// Checks that the bytes are the pattern of `seed`.
 pub fn assert_filled(bytes: &[u8], seed: u8, what: impl Debug) {
     let mut expected = vec![0; bytes.len()];
     fill(&mut expected, seed);
@@ -23,12 +23,12 @@ pub fn assert_filled(bytes: &[u8], seed: u8, what: impl Debug) {
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice that always fall the same way.
+    /// Returns dice that repeat for the same seed.
     pub fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn roll(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -36,7 +36,7 @@ impl Dice {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `end`.
+    /// Returns a number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         (self.roll() % end as u64) as usize
     }

@@ -30,7 +30,7 @@ fn read(rig: &mut Rig, link: Link, source: RemoteRange, target: Lease) -> (Lease
     }
 }
 
-/// From any offset, of any length, to the target's start.
+/// Reads from any offset, of any length, to the target's start.
 pub fn bring_the_bytes(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.readable(link.to, PAGE_BYTES, 0x21);
@@ -71,7 +71,7 @@ fn refused(rig: &mut Rig, link: Link, source: RemoteRange) {
     assert_eq!(outcome, Outcome::Refused, "{source:?}");
 }
 
-/// Not even the part that would be in bounds.
+/// No byte may be read, not even those within the bounds.
 pub fn out_of_bounds_are_refused(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.readable(link.to, 4096, 1);
@@ -114,14 +114,14 @@ pub fn under_anothers_key_are_refused(bench: &dyn Bench) {
     assert_filled(target.bytes(), 1, "the friend's read");
 }
 
-/// Writable is not readable.
+/// Writable memory is not readable.
 pub fn of_what_may_only_be_written_are_refused(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, 4096, 1);
     refused(&mut rig, link, range);
 }
 
-/// Revoked is revoked, also for a peer that has read under the key before.
+/// Revoked memory is not readable, not even for a peer that has read under the key before.
 pub fn after_revocation_are_refused(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.readable(link.to, 4096, 1);
@@ -139,7 +139,7 @@ pub fn after_revocation_are_refused(bench: &dyn Bench) {
     assert_filled(target.bytes(), 2, "the new key");
 }
 
-/// The caller hears of its own mistake.
+/// The caller learns of its own mistake.
 pub fn larger_than_their_target_are_handed_back(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.readable(link.to, PAGE_BYTES, 1);

@@ -28,7 +28,7 @@ fn refused(bench: &dyn Bench, rig: &mut Rig, link: Link, target: RemoteRange) {
     assert!(rig.take(link.to.0, noticed).is_none(), "{target:?}");
 }
 
-/// Not even the part that would be in bounds.
+/// No byte may change, not even those within the bounds.
 pub fn out_of_bounds_touch_nothing(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, 4096, 0x11);
@@ -76,7 +76,7 @@ pub fn under_anothers_key_touch_nothing(bench: &dyn Bench) {
     assert_filled(rig.revoke(1, range.key).lease().bytes(), 0x11, "target");
 }
 
-/// Readable is not writable.
+/// Readable memory is not writable.
 pub fn to_what_may_only_be_read_touch_nothing(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.readable(link.to, 4096, 0x11);
@@ -92,7 +92,7 @@ pub fn after_revocation_touch_nothing(bench: &dyn Bench) {
     assert!(matches!(rig.fabric(1).revoke(range.key), Revoked::Unknown));
     refused(bench, &mut rig, link, range);
     assert_filled(exposure.lease().bytes(), 0x11, "target");
-    // The same memory under a new key does not listen to the old one.
+    // The same memory under a new key must not accept the old key.
     let again = rig
         .fabric(1)
         .expose(link.to.1, exposure)
@@ -103,7 +103,7 @@ pub fn after_revocation_touch_nothing(bench: &dyn Bench) {
     assert_filled(rig.revoke(1, again.key).lease().bytes(), 0x11, "target");
 }
 
-/// From `revoke`'s return on no byte changes, however much is on its way.
+/// After `revoke` has returned, no byte changes, however much is in flight.
 pub fn revoked_in_mid_transfer_stop(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     const COUNT: u64 = 200;

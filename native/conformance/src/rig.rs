@@ -43,12 +43,12 @@ pub struct Link {
 
 /// Several stations, driven by one thread.
 pub struct Rig {
-    /// `None`: killed.
+    /// The stations; `None` after a station was killed.
     stations: Vec<Option<Station>>,
 }
 
 impl Rig {
-    /// `count` stations, not connected.
+    /// Returns a rig of `count` stations that are not connected.
     pub fn new(bench: &dyn Bench, count: usize) -> Self {
         let station = |_| {
             Some(Station {
@@ -62,7 +62,7 @@ impl Rig {
         }
     }
 
-    /// Two stations, connected.
+    /// Returns a rig of two connected stations.
     pub fn pair(bench: &dyn Bench) -> (Self, Link) {
         let mut rig = Self::new(bench, 2);
         let link = rig.link(0, 1);
@@ -73,12 +73,12 @@ impl Rig {
         self.stations[station].as_mut().expect("it was killed")
     }
 
-    /// A station's site.
+    /// Returns a station's site.
     pub fn at(&mut self, station: usize) -> &mut Site {
         &mut self.station(station).site
     }
 
-    /// A station's fabric.
+    /// Returns a station's fabric.
     pub fn fabric(&mut self, station: usize) -> &mut dyn Fabric {
         &mut *self.station(station).site.fabric
     }
@@ -93,7 +93,7 @@ impl Rig {
         self.station(station).asleep = asleep;
     }
 
-    /// A deadline that only a hang reaches.
+    /// Returns a deadline that only a hang reaches.
     pub fn deadline() -> Instant {
         Instant::now() + TIMEOUT
     }
@@ -193,17 +193,17 @@ impl Rig {
         self.drive_until(what, |rig| Some(rig.take(station, &pick)?.0))
     }
 
-    /// All events of a station, oldest first.
+    /// Takes all events of a station, the oldest first.
     pub fn events(&mut self, station: usize) -> Vec<Event> {
         std::mem::take(&mut self.station(station).events)
     }
 
-    /// Events of a station that no check took yet.
+    /// Returns the events of a station that no check has taken.
     pub fn pending(&mut self, station: usize) -> &[Event] {
         &self.station(station).events
     }
 
-    /// A lease of a station, filled with a pattern.
+    /// Returns a lease of a station, filled with a pattern.
     pub fn lease(&mut self, station: usize, bytes: usize, seed: u8) -> Lease {
         let mut lease = self
             .at(station)
@@ -310,7 +310,7 @@ impl Rig {
         });
     }
 
-    /// A counter of a station.
+    /// Returns a counter of a station.
     pub fn counter(&mut self, station: usize, name: &str) -> u64 {
         let counters = self.fabric(station).counters();
         let found = counters.iter().find(|(got, _)| *got == name);

@@ -5,7 +5,7 @@ use faro_fabric::{ConnectionId, Event, Exposure, Outcome, Rejected, RemoteRange,
 use faro_pool::{PAGE_BYTES, SLAB_BYTES};
 use std::sync::Arc;
 
-/// All of `target` from the start of `source`, without an immediate.
+/// Returns a write of all of `target` from the start of `source`, without an immediate.
 pub(crate) fn writing(source: &Arc<faro_pool::Lease>, token: u64, target: RemoteRange) -> Write {
     Write {
         token,
@@ -30,7 +30,7 @@ fn written(rig: &mut Rig, end: (usize, ConnectionId)) -> (u64, u16, u32) {
     })
 }
 
-/// From any offset to any offset; not a byte beside them.
+/// Writes from any offset to any offset must change no other byte.
 pub fn land_where_they_should(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, 4096, 0xaa);
@@ -124,7 +124,7 @@ pub fn precede_the_message_after_them(bench: &dyn Bench) {
     }
 }
 
-/// Many small writes into many leases, in one go.
+/// Writes many small pieces into many leases at once.
 pub fn scattered_by_the_hundred(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let ranges: Vec<_> = (0..400).map(|_| rig.writable(link.to, 4096, 0)).collect();
@@ -148,7 +148,7 @@ pub fn scattered_by_the_hundred(bench: &dyn Bench) {
     }
 }
 
-/// No bytes, but an event.
+/// A write of no bytes still has an event.
 pub fn of_nothing(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, 4096, 3);
@@ -170,7 +170,7 @@ pub fn of_nothing(bench: &dyn Bench) {
     assert_filled(rig.revoke(1, range.key).lease().bytes(), 3, "target");
 }
 
-/// A source shorter than what is to be sent.
+/// A source shorter than the write is an error of the call.
 pub fn beyond_their_source_are_handed_back(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, PAGE_BYTES, 0);
@@ -189,7 +189,7 @@ pub fn beyond_their_source_are_handed_back(bench: &dyn Bench) {
     rig.fence(link);
 }
 
-/// A writer that says so lets go of the memory with the write: no fabric has to ask it.
+/// A writer that marks its last write gives up the memory with it: no fabric has to ask it.
 pub fn the_last_lets_go(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let source = Arc::new(rig.lease(0, PAGE_BYTES, 0x66));

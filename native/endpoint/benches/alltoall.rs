@@ -44,7 +44,7 @@ impl Options {
     }
 }
 
-/// The byte at `at` of what `server` has in `map` for `client`.
+/// Returns the byte at `at` of the block that `server` has in `map` for `client`.
 fn byte(server: u64, map: u64, client: u64, at: u64) -> u8 {
     (server * 31 + map * 17 + client * 7 + at + at / 251) as u8
 }
@@ -102,7 +102,7 @@ struct Wanted {
     got: u64,
 }
 
-/// False: it failed.
+/// Checks a completion. Returns false if its request failed.
 fn check(completion: &Completion, wanted: &mut Wanted, client: u64) -> bool {
     let delivery = match &completion.outcome {
         Ok(delivery) => delivery,

@@ -14,11 +14,11 @@ use std::time::Instant;
 
 const BLOCK_BYTES: [usize; 2] = [16 << 10, 256 << 10];
 const MAPS: usize = 16;
-/// Blocks of a request and requests under way, as a reduce task's would be.
+/// Number of blocks of a request, and of requests in flight, as for a reduce task.
 const REQUEST_BLOCKS: usize = 64;
 const UNDER_WAY: usize = 5;
 
-/// Every block once, as reducers ask: the same partition of every map output.
+/// Reads every block once, as reducers do: the same partition of every map output.
 fn pass(pair: &Pair, blocks: u32) -> Attempt<()> {
     let all: Vec<(usize, u32)> = (0..blocks)
         .flat_map(|block| (0..MAPS).map(move |map| (map, block)))

@@ -111,7 +111,7 @@ impl Plain {
         })
     }
 
-    /// One READ; both ends are polled by this thread, so that no thread has to be woken.
+    /// Posts one READ. This thread polls both ends, so that no thread has to be woken.
     fn read(&mut self) -> Attempt<Duration> {
         let target = self
             .pool
@@ -141,7 +141,7 @@ impl Plain {
         }
     }
 
-    /// The same, and then the 8 bytes of a version, as a pull does.
+    /// Posts a READ, and then reads the 8 bytes of a version, as a pull does.
     fn read_and_check(&mut self) -> Attempt<Duration> {
         let whole = self.range;
         let first = self.read()?;

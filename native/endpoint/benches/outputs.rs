@@ -63,7 +63,7 @@ fn write_outputs(directory: &Path, outputs: usize, partitions: u32) -> Attempt<V
     Ok(all)
 }
 
-/// The same partitions of every output; microseconds per block.
+/// Reads the same partitions of every output. Returns microseconds per block.
 fn pass(pair: &Pair, outputs: usize, partitions: std::ops::Range<u32>) -> Attempt<f64> {
     let all: Vec<(usize, u32)> = partitions
         .flat_map(|partition| (0..outputs).map(move |map| (map, 2 * partition)))
@@ -73,7 +73,7 @@ fn pass(pair: &Pair, outputs: usize, partitions: std::ops::Range<u32>) -> Attemp
     Ok(start.elapsed().as_secs_f64() * 1e6 / all.len() as f64)
 }
 
-/// Processor time of this process, in microseconds.
+/// Returns the processor time of this process, in microseconds.
 fn processor_time() -> Attempt<f64> {
     // User and system time, in ticks of 10 ms, are fields 14 and 15; the name before may have spaces.
     let stat = std::fs::read_to_string("/proc/self/stat")?;

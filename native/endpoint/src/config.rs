@@ -20,6 +20,16 @@ pub enum FabricChoice {
     Verbs,
 }
 
+impl FabricChoice {
+    /// All values, by the names that settings have.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("auto", Self::Auto),
+        ("verbs", Self::Verbs),
+        ("tcp", Self::Tcp),
+        ("shm", Self::Shm),
+    ];
+}
+
 /// Proof of membership in an application, and protection of the bytes between its members.
 #[derive(Debug, Clone, Default)]
 pub struct Security {
@@ -42,7 +52,8 @@ pub struct Config {
     pub bind: IpAddr,
     /// Address in the card, which peers connect to.
     pub advertise: IpAddr,
-    /// Port to listen on; 0: any. RDMA's control channel takes the first free port after it.
+    /// The port to listen on; 0 takes any. RDMA's control channel takes the first free port after
+    /// it.
     pub port: u16,
     /// The user's overrides of RDMA's device, port and retries.
     pub verbs: VerbsOptions,

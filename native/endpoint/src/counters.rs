@@ -63,9 +63,8 @@ pub(crate) struct FabricCounters {
 /// All of them.
 #[derive(Default)]
 pub(crate) struct Counters {
-    tcp: FabricCounters,
-    shm: FabricCounters,
-    verbs: FabricCounters,
+    /// By [`FabricKind::index`].
+    fabrics: [FabricCounters; FabricKind::ALL.len()],
     /// Fetches started.
     pub(crate) requests: Counter,
     /// Fetches that ended in an error.
@@ -104,20 +103,13 @@ pub(crate) struct Counters {
 
 impl Counters {
     pub(crate) fn fabric(&self, kind: FabricKind) -> &FabricCounters {
-        match kind {
-            FabricKind::Tcp => &self.tcp,
-            FabricKind::Shm => &self.shm,
-            FabricKind::Verbs => &self.verbs,
-        }
+        &self.fabrics[kind.index()]
     }
 
     pub(crate) fn list(&self) -> Vec<(String, u64)> {
         let mut out: Vec<(String, u64)> = Vec::new();
-        for (name, counters) in [
-            ("tcp", &self.tcp),
-            ("shm", &self.shm),
-            ("verbs", &self.verbs),
-        ] {
+        for kind in FabricKind::ALL {
+            let (name, counters) = (kind.name(), self.fabric(kind));
             out.push((format!("remoteBlocks.{name}"), counters.remote_blocks.get()));
             out.push((format!("remoteBytes.{name}"), counters.remote_bytes.get()));
             out.push((format!("servedBlocks.{name}"), counters.served_blocks.get()));
@@ -144,8 +136,8 @@ impl Counters {
         ] {
             out.push((name.to_owned(), counter.get()));
         }
-        let buffers = [&self.tcp, &self.shm, &self.verbs].map(|fabric| fabric.buffer_bytes.get());
-        let buffers = buffers.into_iter().sum();
+        let buffers = self.fabrics.iter().map(|one| one.buffer_bytes.get());
+        let buffers: u64 = buffers.sum();
         out.push(("memory.connectionBytes".to_owned(), buffers));
         let held = self.connection_bytes.get();
         out.push(("connectionBytes".to_owned(), held));

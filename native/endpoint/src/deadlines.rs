@@ -1,8 +1,9 @@
-//! When to look at which request again, so that none is looked at before its time.
+//! The times at which to check requests, so that none is checked early.
 //!
-//! Most requests end long before their deadline, and their deadline moves whenever something arrives for
-//! them. So an entry is put once and removed once, and does not move with the deadline: when its time
-//! comes, the owner looks at the request and puts it again if its deadline is now a later one.
+//! Most requests end long before their deadline, and their deadline moves whenever something
+//! arrives for them. So an entry is added once and removed once, and does not move with the
+//! deadline: when it is due, the owner checks the request and adds it again if its deadline is now
+//! later.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -17,7 +18,7 @@ impl Deadlines {
         self.0.insert((at, id));
     }
 
-    /// Does not look at it, which was put for that time.
+    /// Removes an entry that was added for that time.
     pub(crate) fn remove(&mut self, at: Instant, id: u64) {
         self.0.remove(&(at, id));
     }

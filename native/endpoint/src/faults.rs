@@ -1,11 +1,13 @@
-//! Fault injection: a fabric that changes, loses and delays messages on purpose. Compiled only with the
-//! feature `faults`, which no released library has; tests of whole Spark jobs load a library that
-//! was built with it (`tests/spark`).
+//! Injects faults: a fabric that changes, loses and delays messages on purpose. It is compiled only
+//! with the feature `faults`, which no released library has; tests of whole Spark jobs load a
+//! library that was built with it (`tests/spark`).
 //!
-//! `FARO_FAULTS` names the faults and how often they strike, e.g. `flip=7,drop=50,swallow=90`:
-//! `flip`: one bit of every n-th write is another one; `drop`: the connection ends instead of every
-//! n-th `DATA_WRITTEN`; `swallow`: every n-th `DATA_WRITTEN` never leaves (its client runs into its deadline); `die`: the fabric
-//! fails for good at the n-th `DATA_WRITTEN`, as if its device were gone, while the process lives on.
+//! `FARO_FAULTS` names the faults and their frequency n, e.g. `flip=7,drop=50,swallow=90`:
+//! - `flip` flips one bit of every n-th write;
+//! - `drop` ends the connection instead of every n-th `DATA_WRITTEN`;
+//! - `swallow` does not send every n-th `DATA_WRITTEN`, so that its client's deadline passes;
+//! - `die` makes the fabric fail for good at the n-th `DATA_WRITTEN`, as if its device were gone,
+//!   while the process lives on.
 
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,

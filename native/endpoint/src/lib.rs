@@ -81,7 +81,6 @@ mod config;
 mod counters;
 mod deadlines;
 mod endpoint;
-mod fabrics;
 #[cfg(feature = "faults")]
 mod faults;
 mod fetch;

@@ -26,7 +26,7 @@ pub const PEER_SHARE: u64 = 32;
 pub const PEER_SHARE_OF_FREE: u64 = 8;
 /// Buffers filled in one turn of an I/O thread (1 MiB of pages: fits a core's cache).
 pub const TURN_BUFFERS: usize = 4;
-/// Writes of one request under way before its next turn waits.
+/// Maximum number of a request's posted writes; with more, its next turn waits.
 pub const WRITE_WINDOW: usize = 8;
 /// Blocks of a request that a progress thread serves by itself if their bytes are in memory:
 /// less work than to hand the request to an I/O thread and back.
@@ -36,7 +36,7 @@ pub const AT_ONCE_BYTES: u64 = 64 << 10;
 /// Replies from this size on may be offered to the client to read, if the chunk cache has all of
 /// it, in slices of `READ_OFFER_MEAN_BYTES` on average. A read takes one round trip more than a write.
 pub const READ_OFFER_BYTES: u64 = 64 << 10;
-/// Least mean length of the slices of a read offer.
+/// Minimum mean length of the slices of a read offer, in bytes.
 pub const READ_OFFER_MEAN_BYTES: u64 = 16 << 10;
 /// Blocks of a request that waits for its permit that are prefetched into the chunk cache.
 pub const PREFETCHED_BLOCKS: usize = 256;
@@ -78,8 +78,8 @@ pub const MAX_UNRESOLVED_OF_PEER: usize = MAX_UNRESOLVED / 8;
 pub const MAX_CONNECTIONS_OF_PEER: usize = 64;
 /// Those of one fabric that peers have made whose card is not here: half of all that a fabric takes.
 pub const MAX_GUEST_CONNECTIONS: usize = 2_048;
-/// Most bytes of memory for what is known of map outputs (their paths and what their files were), and most
-/// of offset tables. Each is also bounded by an eighth of the arena.
+/// Maximum bytes of memory for the paths and identities of map outputs, and, separately, for offset
+/// tables. Each is also at most an eighth of the arena.
 pub const MAX_KNOWN_BYTES: u64 = 64 << 20;
 /// Index files up to this size are read as a whole; of larger ones the two offsets that are needed,
 /// until they are needed often.

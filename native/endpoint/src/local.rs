@@ -67,7 +67,7 @@ impl LocalBlock {
         }
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.range.length

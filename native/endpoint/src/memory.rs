@@ -136,8 +136,9 @@ impl Memory {
         Ok(lease)
     }
 
-    /// Bytes of pages that may be on their way to one peer. A peer that takes none keeps what it has, so that this
-    /// is a part of what is free as well: however many such peers there are, the others find memory.
+    /// Returns the maximum bytes of pages that may be in flight to one peer. A peer that takes none
+    /// keeps its pages, so the share is also a part of the free pages: however many such peers
+    /// there are, the others find memory.
     fn share_of_a_peer(&self) -> u64 {
         let (whole, serve) = (self.whole(), self.pool.held_bytes(Purpose::Serve));
         // The cache's pages are released when a lease is refused.
@@ -147,7 +148,7 @@ impl Memory {
         (whole / PEER_SHARE).min(of_free)
     }
 
-    /// The account of what is on its way to that peer.
+    /// Returns the account of the pages in flight to a peer.
     pub(crate) fn account_of(&self, peer: EndpointId) -> Arc<Account> {
         Arc::clone(
             lock(&self.accounts)
@@ -214,37 +215,40 @@ impl Memory {
         Err(refused)
     }
 
-    /// Bytes of the whole arena.
+    /// Returns the bytes of the whole arena.
     pub(crate) fn whole(&self) -> u64 {
         self.pool.share_bytes(Purpose::Serve)
     }
 
-    /// Half of the memory for `purpose` is held: what is not needed yet is not leased.
+    /// Returns whether at least half of the memory for `purpose` is held. Memory that is not needed
+    /// yet is then not leased.
     pub(crate) fn is_half_full(&self, purpose: Purpose) -> bool {
         self.pool.held_bytes(purpose) * 2 >= self.pool.share_bytes(purpose)
     }
 
-    /// Some pages that are exposed to peers are to be revoked.
+    /// Asks for some of the pages that are exposed to peers to be revoked.
     fn recall(&self) {
         self.shortages.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Grows when a lease was refused, so that pages which peers may read are to be revoked.
+    /// Returns a number that grows when a lease was refused, so that exposed pages must be revoked.
     pub(crate) fn shortages(&self) -> u64 {
         self.shortages.load(Ordering::Relaxed)
     }
 
-    /// Everything that is exposed to peers is to be revoked: mapped files are, and were forgotten.
+    /// Asks for everything exposed to peers to be revoked, because mapped files are exposed too and
+    /// were forgotten.
     pub(crate) fn recall_all(&self) {
         self.recalls.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Grows when everything that is exposed is to be revoked.
+    /// Returns a number that grows when everything exposed must be revoked.
     pub(crate) fn recalls(&self) -> u64 {
         self.recalls.load(Ordering::Relaxed)
     }
 
-    /// Time has passed, or pages were revoked: the chunk cache may have pages to release again.
+    /// Lets the chunk cache be asked for pages again, because time has passed or pages were
+    /// revoked.
     pub(crate) fn look_again(&self) {
         self.nothing_to_release.store(false, Ordering::Relaxed);
     }

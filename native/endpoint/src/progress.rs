@@ -1,6 +1,5 @@
 //! The event loop of one progress thread: one fabric, three services. It never blocks but in `poll`.
 
-use crate::fabrics::fabric_name;
 use crate::fetch::RequestQueue;
 use crate::files::Catalog;
 use crate::limits::{ENDED_LINES, IDLE, TICK};
@@ -62,8 +61,8 @@ impl Progress {
         self.net.kind()
     }
 
-    /// Runs until the doorbell says close. If the fabric fails for good, or this code panics, the
-    /// fabric is closed, and what was under way goes on by another one or fails at once.
+    /// Runs until the doorbell says close. If the fabric fails for good, or if this code panics,
+    /// the fabric is closed, and its requests continue on another fabric or fail at once.
     pub(crate) fn run(mut self) {
         // After a panic only `lose_fabric` touches the state, and it is not trusted either.
         let end = catch_unwind(AssertUnwindSafe(|| self.run_until_end()));
@@ -82,7 +81,7 @@ impl Progress {
             }
             Err(panic) => log::error!(
                 "{} fabric: its thread panicked again: {}",
-                fabric_name(kind),
+                kind.name(),
                 panic_message(&*panic)
             ),
         }
@@ -96,8 +95,8 @@ impl Progress {
         Ok(())
     }
 
-    /// One turn: commands, events, time. `events` is empty before and after it. False: this endpoint closes, and has
-    /// said so to all peers.
+    /// Runs one turn: commands, events, time. `events` is empty before and after it. Returns false
+    /// if this endpoint closes and has told all peers.
     ///
     /// # Errors
     /// The fabric has failed for good.
@@ -190,7 +189,7 @@ impl Progress {
             Event::Closed { connection, reason } => {
                 if !matches!(reason, CloseReason::Local | CloseReason::Peer { .. }) {
                     if let Some(left_out) = self.ended.at(clock::now()) {
-                        let (fabric, id) = (fabric_name(net.kind()), connection.0);
+                        let (fabric, id) = (net.kind().name(), connection.0);
                         log::info!("{fabric} connection {id}: {reason}{left_out}");
                     }
                 }
@@ -263,13 +262,14 @@ impl Progress {
         self.redirect_commands();
     }
 
-    /// The fabric has failed for good: ends all connections, so that what is under way goes on by another one.
+    /// Ends all connections, because the fabric has failed for good. Their requests continue on
+    /// another one.
     pub(crate) fn lose_fabric(mut self, detail: String) -> WithoutFabric {
         let kind = self.net.kind();
         log::error!(
             "{} fabric: {detail}; until this process ends, blocks take the other fabrics or Spark's \
              own fetch",
-            fabric_name(kind)
+            kind.name()
         );
         self.shared.peers.fabric_lost(kind, &detail);
         let reason = CloseReason::Lost { detail };
@@ -297,7 +297,7 @@ pub(crate) struct WithoutFabric {
 }
 
 impl WithoutFabric {
-    /// Redirects the commands that have come. False: this endpoint closes.
+    /// Redirects the commands that have come. Returns false if this endpoint closes.
     pub(crate) fn turn(&mut self) -> bool {
         if self.doorbell.is_closing() {
             return false;

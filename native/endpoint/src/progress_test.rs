@@ -1,5 +1,5 @@
-//! A fabric that fails for good in the middle of a fetch, or whose thread panics: the request goes on by
-//! the next fabric, or fails at once.
+//! Tests a fabric that fails for good in the middle of a fetch, or whose thread panics: the request
+//! must continue on the next fabric, or fail at once.
 
 use crate::collective::{CollectiveService, Dispatch};
 use crate::counters::Counters;
@@ -123,7 +123,7 @@ fn a_request_whose_thread_cannot_even_hand_it_on_fails_at_once() {
     a_request_goes_on(Doom::PanicsTwice);
 }
 
-/// A progress thread over `Doomed`, and the queue of a second fabric that works.
+/// Runs a progress thread over `Doomed`, with the queue of a second fabric that works.
 fn a_request_goes_on(doom: Doom) {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();

@@ -27,8 +27,8 @@ fn refuse(stage: &mut Stage, peer: faro_fabric::ConnectionId, id: u64) {
     stage.send(peer, kind::FAILED, id, failed.encode());
 }
 
-/// A server has room for one request, and keeps it for a while. Then it has room for all. The refused ones come in the
-/// order in which they were made, and those that were made later after them.
+/// A server has room for one request for a while, and then for all. The refused requests must come
+/// in the order in which they were made, and later requests after them.
 #[test]
 fn refused_requests_keep_their_order() {
     let (taken, refused) = (
@@ -95,7 +95,7 @@ fn refused_requests_keep_their_order() {
     assert_eq!(counter(&client, "requestsFailed"), 0);
 }
 
-/// A request that a server refuses for as long as it may wait fails, and so do those behind it.
+/// A request that a server refuses for its whole timeout fails, and so do those behind it.
 #[test]
 fn a_server_that_never_has_room_ends_the_wait() {
     let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {

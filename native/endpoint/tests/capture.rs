@@ -197,7 +197,7 @@ impl Exchange {
         fs::read_to_string(self.files.path().join("log")).unwrap_or_default()
     }
 
-    /// Bytes of payload that the server's device sent.
+    /// Returns the bytes of payload that the server's device sent.
     fn rdma_bytes(&self) -> usize {
         let sent = self.packets.iter().filter(|packet| packet.from == 0);
         sent.filter_map(|packet| roce::payload(&packet.bytes))
@@ -210,7 +210,7 @@ impl Exchange {
         self.packets.iter().any(has)
     }
 
-    /// The kinds of the frames on the control channel that begin in the clear.
+    /// Returns the kinds of the frames on the control channel that begin unencrypted.
     fn frames(&self) -> Vec<u8> {
         let mut kinds: Vec<u8> = self
             .packets
@@ -225,7 +225,7 @@ impl Exchange {
         kinds
     }
 
-    /// Neither a secret nor an endpoint's id.
+    /// Checks that neither a secret nor an endpoint's id is visible.
     fn shows_no_secret(&self) {
         let card = |name| Card::decode(&fs::read(self.files.path().join(name)).unwrap()).unwrap();
         assert!(!self.shows(SECRET.as_bytes()));
@@ -374,7 +374,8 @@ fn sealed_a_forged_segment_without_bytes_ends_the_connection() {
     exchange.shows_no_secret();
 }
 
-/// The client says what happened, and gets the right bytes by another connection (`exchange` looks at them).
+/// Checks that the client reports the change, and gets the right bytes by another connection
+/// (`exchange` compares them).
 fn noticed(exchange: &Exchange) {
     let log = exchange.log();
     assert!(log.contains("changed, left out or repeated"), "{log}");

@@ -119,7 +119,7 @@ fn groups_keep_the_mean_and_come_together(fabric: FabricChoice) {
     }
 }
 
-/// Values whose sum depends on the order.
+/// The sum of these values depends on the order.
 fn all_ranks_get_the_same_bits(fabric: FabricChoice) {
     let endpoints = endpoints(fabric, 2);
     for grouping in [Grouping::Grid, Grouping::Full] {
@@ -137,7 +137,7 @@ fn all_ranks_get_the_same_bits(fabric: FabricChoice) {
     }
 }
 
-/// More than a member's window, and than the arena of all four has room for at once.
+/// The arrays are larger than a member's window, and than the arena of all four can hold at once.
 fn arrays_of_many_frames(fabric: FabricChoice) {
     let elements = (12 << 20) / 8 + 3;
     let endpoints = endpoints(fabric, 2);
@@ -159,7 +159,7 @@ fn arrays_of_many_frames(fabric: FabricChoice) {
     endpoints.iter().for_each(|e| until_leases_are_back(e));
 }
 
-/// One team, all groupings in turn: rounds do not get into each other's way.
+/// One team runs all groupings in turn: rounds must not disturb each other.
 fn many_rounds(fabric: FabricChoice) {
     let endpoints = endpoints(fabric, 2);
     let results = all(team(&endpoints, 5), |team| {
@@ -187,7 +187,7 @@ fn rounds_failed(endpoints: &[Arc<Endpoint>]) -> u64 {
     failed.sum()
 }
 
-/// The failure that every member got.
+/// Returns the failure that every member got.
 fn failures(results: Vec<Result<(), CollectiveError>>) -> Vec<(AbortCause, u32, String)> {
     results
         .into_iter()
@@ -284,7 +284,7 @@ fn a_nan_names_rank_and_position(fabric: FabricChoice) {
     }
 }
 
-/// It has done its part of the first round, and the others wait for it in the second.
+/// The member has done its part of the first round, and the others wait for it in the second.
 fn a_member_that_leaves(fabric: FabricChoice) {
     let endpoints = endpoints(fabric, 2);
     for grouping in [Grouping::Grid, Grouping::Full] {

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use std::sync::{Arc, OnceLock};
 use teams::{all, doubles, dssync, endpoints, floats, round, team};
 
-/// Shared by all cases, so that teams come and go on endpoints that stay.
+/// Returns endpoints that all cases share, so that teams start and end on endpoints that stay.
 fn hosts() -> &'static [Arc<Endpoint>] {
     static HOSTS: OnceLock<Vec<Arc<Endpoint>>> = OnceLock::new();
     HOSTS.get_or_init(|| endpoints(FabricChoice::Shm, 3))
@@ -24,7 +24,7 @@ fn arrays(ranks: usize, elements: usize) -> impl Strategy<Value = Vec<Vec<f64>>>
     prop::collection::vec(array, ranks)
 }
 
-/// A team's arrays; lengths around the number of ranks are as likely as longer ones.
+/// Generates a team's arrays; lengths around the number of ranks are as likely as longer ones.
 fn any_team() -> impl Strategy<Value = Vec<Vec<f64>>> {
     (1_usize..13, prop_oneof![0_usize..20, 0_usize..3_000])
         .prop_flat_map(|(ranks, elements)| arrays(ranks, elements))

@@ -77,8 +77,8 @@ fn who_comes_second_uses_what_is_there_over_verbs() {
     who_comes_second_uses_what_is_there(FabricChoice::Verbs, "verbs");
 }
 
-/// Both start at once; whether they cross is chance, and must not matter. That they cross for sure
-/// is below, and in the model beside `Links`.
+/// Both sides start at once. Whether their connections cross is chance, and must not matter. A test
+/// below, and the model beside `Links`, make them cross.
 fn both_at_once(fabric: FabricChoice, name: &str) {
     for _ in 0..10 {
         let servers = servers(fabric);
@@ -140,14 +140,14 @@ fn an_endpoint_may_fetch_from_itself() {
     assert_eq!(counter(&server.endpoint, "retries"), 0);
 }
 
-/// Bytes of the arena that are leased, without those of the chunk cache.
+/// Returns the bytes of the arena that are leased, without those of the chunk cache.
 fn beside_the_cache(server: &Server) -> u64 {
     let leased = counter(&server.endpoint, "pool.leasedBytes");
     leased.saturating_sub(counter(&server.endpoint, "region.cachedBytes"))
 }
 
-/// Every endpoint fetches from every other; then nothing is under way, and no connection is left. Over
-/// RDMA their rings are given back with them.
+/// Every endpoint fetches from every other. When all requests have ended, no connection must be
+/// left. Over RDMA their rings are returned with them.
 fn an_idle_cluster_has_no_connections(fabric: FabricChoice, name: &str) {
     const MEMBERS: usize = 4;
     let servers: Vec<Server> = (0..MEMBERS as i64)
@@ -265,8 +265,8 @@ fn idle_connections_make_room_for_new_ones_over_verbs() {
 
 type Asked = (ConnectionId, u64, Fetch);
 
-/// A scripted peer that answers nothing at first and connects on its own at the first fetch; at the
-/// second it answers both, the second one first. `order`: of its id and the client's.
+/// Returns a scripted peer that does not answer the first fetch and connects on its own; at the
+/// second fetch it answers both, the second one first. `order` is that of its id and the client's.
 fn crossing(order: Ordering, client: &Endpoint) -> (Scripted, Arc<Mutex<Vec<ConnectionId>>>) {
     let asked_on = Arc::new(Mutex::new(Vec::new()));
     let (seen, card) = (Arc::clone(&asked_on), client.card());
@@ -294,7 +294,7 @@ fn crossing(order: Ordering, client: &Endpoint) -> (Scripted, Arc<Mutex<Vec<Conn
     (server, asked_on)
 }
 
-/// Two requests, the second one when there are two connections; both are answered after it.
+/// Makes two requests, the second one when there are two connections; both are answered after it.
 fn fetch_across(client: &Endpoint, peer: u64) {
     let blocks = [block(0, 0, 0, 1)];
     let first = client.fetch(peer, &blocks, TIMEOUT).unwrap();
@@ -415,7 +415,8 @@ fn a_connection_that_was_lost_is_made_anew_and_is_one_again() {
     nothing_went_wrong(&servers);
 }
 
-/// The peer's card has an address at which nobody listens here; the host's name has one that answers.
+/// The peer's card has an address at which no process listens; the host's name has one that
+/// answers.
 #[test]
 fn addresses_that_the_client_knows_come_before_the_cards() {
     let nobody = IpAddr::from([127, 0, 0, 9]);
@@ -437,7 +438,7 @@ fn addresses_that_the_client_knows_come_before_the_cards() {
     client.close();
 }
 
-/// The other way round: none of the known addresses answers, the card's does.
+/// None of the known addresses answers, but the card's does.
 #[test]
 fn the_cards_address_is_tried_last() {
     let server = Server::start(config("server", FabricChoice::Tcp));

@@ -34,7 +34,8 @@ fn lines(level: log::Level, part: &str) -> Vec<String> {
     wanted.map(|(_, line)| line.clone()).collect()
 }
 
-/// The card with a shm location at which no endpoint listens; and no fabric besides that and TCP.
+/// Returns the card with a shm location at which no endpoint listens, and with no other fabric
+/// besides TCP.
 fn with_dead_shm(card: &[u8]) -> Vec<u8> {
     let mut card = Card::decode(card).unwrap();
     card.addresses

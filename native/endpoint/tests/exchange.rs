@@ -11,9 +11,9 @@ use support::{block, collect, config, counter, pattern, Server, TIMEOUT};
 const ENDPOINTS: usize = 9;
 /// Permits of nine members: 2 in a group beside oneself, and never fewer than these.
 const PERMITS: u64 = 4;
-/// So long that no peer is a straggler, however slow the machine.
+/// With this slice no peer is a straggler, however slow the machine is.
 const LONG: Duration = Duration::from_secs(3_600);
-/// So short that every peer is one now and then.
+/// With this slice every peer is a straggler from time to time.
 const SHORT: Duration = Duration::from_millis(1);
 
 fn servers(fabric: FabricChoice, policy: ExchangePolicy, slice: Duration) -> Vec<Server> {

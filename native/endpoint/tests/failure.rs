@@ -485,7 +485,8 @@ fn configurations_that_cannot_be() {
     assert!(error.contains("tcp fabric"), "{error}");
 }
 
-/// A device that no host has: with `verbs` alone an error that says why, with `auto` one fabric less.
+/// No host has the device: with `verbs` alone it is an error with the reason, with `auto` one
+/// fabric less.
 #[test]
 fn rdma_that_cannot_be_used() {
     for choice in [FabricChoice::Verbs, FabricChoice::Auto] {
@@ -510,7 +511,7 @@ fn rdma_that_cannot_be_used() {
     }
 }
 
-/// A question that waits for Java's answer refers to all that an endpoint has.
+/// A question that waits for Java's answer refers to all memory of an endpoint.
 #[test]
 fn an_endpoint_that_closes_with_open_questions_keeps_no_memory() {
     let server = Endpoint::start(config("server", FabricChoice::Tcp)).unwrap();

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use support::{block, config, fetch, pattern, until, Server};
 
-/// Without a secret of Spark's: the card is all that proves the membership.
+/// Returns a configuration without a secret of Spark's: only the card proves the membership.
 fn with(protection: Protection, name: &str, fabric: FabricChoice) -> Config {
     let security = Security {
         protection,
@@ -32,7 +32,7 @@ over_every_fabric!(
     a_member_in_the_place_of_another_is_refused,
 );
 
-/// With A's card somebody connects to A and says that it is B. A then fetches from B.
+/// A process with A's card connects to A and claims to be B. A then fetches from B.
 fn what_a_claimed_id_answers_is_not_asked_for(fabric: FabricChoice) {
     for protection in [Protection::Clear, Protection::Sealed] {
         let a = Endpoint::start(with(protection, "a", fabric)).unwrap();
@@ -65,7 +65,7 @@ fn what_a_claimed_id_answers_is_not_asked_for(fabric: FabricChoice) {
     }
 }
 
-/// With B's card somebody listens in B's place. A's fetch from B fails, and no forged byte arrives.
+/// A process with B's card listens in B's place. A's fetch from B must fail, without a forged byte.
 fn a_member_in_the_place_of_another_is_refused(fabric: FabricChoice) {
     for protection in [Protection::Clear, Protection::Sealed] {
         let a = Endpoint::start(with(protection, "a", fabric)).unwrap();

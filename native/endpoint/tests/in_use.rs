@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use support::{block, config, counter, fetch, pattern, until, Server, TIMEOUT};
 
-/// A server that closes the connections that it has made, once they are idle.
+/// Returns a server that closes the connections that it has made as soon as they are idle.
 fn impatient() -> Server {
     Server::start(Config {
         staging: Staging::OnCommit,
@@ -24,8 +24,9 @@ fn impatient() -> Server {
     })
 }
 
-/// A peer that the server connects to. It answers the server's first fetch, and asks for `map` on the same connection; at
-/// the second it says that it needs nothing more. `answered`: the server has answered it.
+/// Returns a peer that the server connects to. It answers the server's first fetch, and asks for
+/// `map` on the same connection; at the second fetch it says that it needs nothing more. `answered`
+/// becomes true when the server has answered it.
 fn asking(map: i64, answered: &Arc<AtomicBool>) -> Scripted {
     let (answered, mut fetches) = (Arc::clone(answered), 0);
     let script = move |stage: &mut Stage, peer, id, fetch: Option<Fetch>, message: &_| {

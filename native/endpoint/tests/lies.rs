@@ -53,7 +53,7 @@ fn offer(versions: RemoteBuffer, slices: Vec<OfferedSlice>) -> ToClient {
     ToClient::ReadOffer(ReadOffer { versions, slices })
 }
 
-/// An offer of `length` bytes in one slice, under keys that do not exist.
+/// Returns an offer of `length` bytes in one slice, under keys that do not exist.
 fn plain_offer(length: u32) -> ToClient {
     offer(buffer(0xa5a5, 0, 4096), vec![slice(length)])
 }
@@ -79,7 +79,7 @@ fn say(stage: &mut Stage, peer: ConnectionId, id: u64, message: &ToClient) {
     stage.send(peer, message.kind(), id, message.encode());
 }
 
-/// A client's fetch of one block from a server that answers with `messages`, whatever the request.
+/// Starts a client's fetch of one block from a server that answers any request with `messages`.
 fn fetch_from_liar(messages: Vec<ToClient>) -> (Arc<Endpoint>, support::Fetched, Scripted) {
     let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
         if fetch.is_some() {
@@ -197,7 +197,7 @@ impl Liar {
         Self::connect_as(0xfa50_0000_0000_0002, card)
     }
 
-    /// With the keys of a number of choice.
+    /// Connects with the keys of a chosen number.
     fn connect_as(number: u128, card: &[u8]) -> Self {
         let pool = Pool::new(support::MEMORY).unwrap();
         let mut fabric = TcpFabric::new(TcpConfig {
@@ -245,7 +245,7 @@ impl Liar {
         self.send(id, &Incoming::ToServer(ToServer::Fetch(fetch)));
     }
 
-    /// A page that the server may write.
+    /// Exposes a page that the server may write.
     fn page(&mut self) -> RemoteBuffer {
         let lease = self.pool.try_lease(PAGE as usize, Purpose::Read).unwrap();
         let exposure = Exposure::Writable(lease);
@@ -267,7 +267,7 @@ impl Liar {
         }
     }
 
-    /// The next message with that id, decoded.
+    /// Returns the next message with that id, decoded.
     fn answer(&mut self, id: u64) -> ToClient {
         let deadline = Instant::now() + TIMEOUT;
         loop {
@@ -293,7 +293,7 @@ impl Liar {
     }
 }
 
-/// Another client gets its bytes, and no memory is held for the liar.
+/// Checks that another client gets its bytes, and that no memory is held for the liar.
 fn serves_others(server: &Server) {
     let client = Endpoint::start(config("honest", FabricChoice::Tcp)).unwrap();
     let peer = server.peer_of(&client);
@@ -494,8 +494,9 @@ fn a_join_to_no_member_is_answered() {
     serves_others(&server);
 }
 
-/// A member asks for 100,000 outputs that do not exist, and Java is slow to say so. Another one is served meanwhile, and
-/// what the liar may not ask for now it is to ask again.
+/// A member asks for 100,000 outputs that do not exist, and Java answers slowly. Another member
+/// must be served meanwhile, and the questions that the liar may not ask now must be asked again
+/// later.
 #[test]
 fn invented_outputs_take_no_questions_of_other_peers() {
     const REQUESTS: u64 = 100;
@@ -588,7 +589,8 @@ fn serves_a_known_member(server: &Arc<Endpoint>) {
     assert_eq!(fetched.unwrap().bytes(), [pattern(1, 1000)]);
 }
 
-/// A peer that has the server's card can make ids. Nine of them ask for as many invented outputs as nine shares.
+/// A peer with the server's card can make ids. Nine of them ask for as many invented outputs as
+/// nine shares allow.
 #[test]
 fn nine_ids_take_no_questions_of_a_known_member() {
     const IDS: u128 = 9;

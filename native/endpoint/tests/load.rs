@@ -92,8 +92,8 @@ fn a_server_without_room_serves_all_in_the_end(fabric: FabricChoice) {
     );
 }
 
-/// Many requests of many peers wait for the few pages that their server has. A page that returns goes to one of them,
-/// and the others do not ask for it.
+/// Many requests of many peers wait for the few pages of their server. A page that returns goes to
+/// one of them, and the others do not ask for it.
 fn a_page_that_returns_wakes_one(fabric: FabricChoice) {
     const CLIENTS: usize = 4;
     const REQUESTS: usize = 25;

@@ -48,7 +48,7 @@ fn bound() -> usize {
     LIMIT as usize / 4
 }
 
-/// Three times as many outputs as may be open.
+/// There are three times as many outputs as may be open.
 fn every_output_of_many_is_read_and_few_stay_open(fabric: FabricChoice) {
     let (server, client, peer) = pair(fabric);
     const MAPS: i64 = 1_500;
@@ -154,7 +154,7 @@ fn a_replaced_output_is_read_anew(fabric: FabricChoice) {
     }
 }
 
-/// The same inodes get other bytes: length and time change.
+/// The files keep their inodes and get other bytes: length and time change.
 fn an_output_that_is_written_over_is_read_anew(fabric: FabricChoice) {
     let (server, client, peer) = pair(fabric);
     for (number, sizes) in (0..).zip([SIZES[0], SIZES[1], SIZES[3]]) {

@@ -23,7 +23,7 @@ impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
-    /// Mostly tiny, sometimes empty, now and then longer than a page.
+    /// Returns a length that is mostly tiny, sometimes zero, and sometimes more than a page.
     fn block_bytes(&mut self) -> usize {
         match self.below(20) {
             0..=3 => 0,

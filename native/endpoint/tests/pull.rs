@@ -207,7 +207,7 @@ fn a_forgotten_shuffle_is_not_accepted(fabric: FabricChoice) {
     );
     server.endpoint.forget_shuffle(0);
     assert_eq!(counter(&server.endpoint, "region.cachedChunks"), 0);
-    // The same name with other bytes, as no Spark would have it.
+    // The same name gets other bytes, which Spark never does.
     server.put(0, 1, &[pattern(9, 600_000)]);
     assert_eq!(
         fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(),
@@ -234,7 +234,7 @@ fn exposed_pages_return_when_the_arena_is_short(fabric: FabricChoice) {
     let pool = server.endpoint.pool();
     let mut held = Vec::new();
     until("the server gets its pages back", || {
-        // The same refusal as a fetch of the server would meet.
+        // This refusal is the one that a fetch by the server would meet.
         let other = server.endpoint.add_peer(&client.card()).unwrap();
         if let Ok(lease) = pool.try_lease(256 << 10, Purpose::Serve) {
             held.push(lease);
@@ -253,7 +253,7 @@ fn exposed_pages_return_when_the_arena_is_short(fabric: FabricChoice) {
     );
 }
 
-/// Over RDMA it is read where it is; otherwise it is written as ever.
+/// Over RDMA the output is read where it lies; otherwise it is written as usual.
 fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
     for regions in [RegionMode::Pinned, RegionMode::Odp] {
         let server = Server::start(Config {
@@ -289,8 +289,9 @@ fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
     }
 }
 
-/// Several map outputs, and as many requests at a time as a reduce task has. Not on demand: rxe of Linux
-/// 7.2 copies wrongly out of such a region where a READ begins within a page.
+/// Reads several map outputs, with as many requests at a time as a reduce task has. On-demand
+/// registration is left out: rxe of Linux 7.2 copies wrongly out of such a region where a READ
+/// begins within a page.
 fn many_map_outputs_that_are_registered_as_a_whole(fabric: FabricChoice) {
     let server = Server::start(Config {
         regions: RegionMode::Pinned,
@@ -326,7 +327,8 @@ fn many_map_outputs_that_are_registered_as_a_whole(fabric: FabricChoice) {
     assert_eq!(counter(&client, "crcErrors"), 0);
 }
 
-/// More clients than the server serves at once: what the others wait for is cached when they come.
+/// More clients ask than the server serves at once: blocks of the waiting ones must be cached when
+/// their turn comes.
 #[test]
 fn what_waits_for_its_turn_is_staged() {
     let exchange = ExchangeConfig {
@@ -375,7 +377,8 @@ struct Lie {
     crc: u32,
 }
 
-/// A server that offers one page of 100,000 bytes with that lie, and writes when it is asked to.
+/// Returns a server that offers one page of 100,000 bytes with that lie, and writes when it is
+/// asked to.
 fn liar(lie: Lie, asked: Arc<AtomicUsize>, ended: Arc<AtomicUsize>) -> Scripted {
     Scripted::start(Box::new(move |stage, peer, id, fetch, message| {
         if message.kind == kind::CANCEL {

@@ -21,7 +21,7 @@ fn secured(name: &str, fabric: FabricChoice, secret: &str) -> Config {
     }
 }
 
-/// A server with one map output of a small, an empty and a large partition.
+/// Returns a server with one map output of a small, an empty and a large partition.
 fn server(config: Config) -> (Server, [Vec<u8>; 3]) {
     let server = Server::start(config);
     let parts = [pattern(1, 500), vec![], pattern(2, 3_000_000)];

@@ -18,13 +18,13 @@ use std::time::Duration;
 use support::{block, config, counter, Server, MEMORY};
 
 const MIB: usize = 1 << 20;
-/// Most that a client may hold, less what `FetchService` keeps off for a block's ends.
+/// Maximum that a client may hold, minus the pages that `FetchService` reserves for a block's ends.
 const LARGEST: usize = (MEMORY as usize - 16 * MIB) - 2 * (256 << 10);
 /// Longer than any request waits for its memory here.
 const LONG: Duration = Duration::from_secs(120);
 
-/// `length` bytes that differ by seed and, in steps of 4 KiB, by position. Quick to make and to compare
-/// without optimisation, because there are many.
+/// Returns `length` bytes that differ by seed and, in steps of 4 KiB, by position. They are quick
+/// to make and to compare without optimisation, because there are many.
 fn pattern(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![seed as u8; length];
     for (n, step) in bytes.chunks_mut(4 << 10).enumerate() {
@@ -35,7 +35,7 @@ fn pattern(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a delivery, one block after the other.
+/// Returns the bytes of a delivery, one block after the other.
 fn bytes_of(delivery: &Delivery) -> Vec<u8> {
     let mut bytes = Vec::new();
     for slice in &delivery.slices {
@@ -107,7 +107,7 @@ fn pair(fabric: FabricChoice) -> (Server, Arc<Endpoint>) {
     (server, client)
 }
 
-/// A map output of `parts` and one request for each partition.
+/// Puts a map output of `lengths`, and returns one request for each partition.
 fn each_by_itself(server: &Server, lengths: &[usize]) -> Vec<Vec<(u32, u64, usize)>> {
     let parts: Vec<_> = (0u64..).zip(lengths).collect();
     let bytes: Vec<_> = parts.iter().map(|(s, l)| pattern(*s, **l)).collect();
@@ -224,8 +224,8 @@ fn a_block_beyond_the_arena_fails_alone(fabric: FabricChoice) {
     support::until_leases_are_back(&client);
 }
 
-/// One request waits for a peer that says nothing. Blocks that need nearly all of the arena each, and hold parts of
-/// it while they wait for each other, arrive nevertheless.
+/// One request waits for a silent peer. Blocks that each need nearly all of the arena, and hold
+/// parts of it while they wait for each other, must arrive nevertheless.
 #[test]
 fn a_silent_peer_beside_blocks_that_wait_for_each_other() {
     let silent = Scripted::start(Box::new(|_, _, _, _, _| {}));
@@ -241,7 +241,8 @@ fn a_silent_peer_beside_blocks_that_wait_for_each_other() {
     client.cancel(waits);
 }
 
-/// A peer says how long its block is and then nothing. The memory for it goes to others that need it.
+/// A peer sends its block's length and then nothing. The memory for it must go to others that need
+/// it.
 #[test]
 fn a_silent_peer_keeps_no_memory_that_others_need() {
     let silent = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
@@ -261,8 +262,8 @@ fn a_silent_peer_keeps_no_memory_that_others_need() {
     client.cancel(waits);
 }
 
-/// A request whose buffers were taken, and which was asked again, ends when it would have ended anyway: before a request
-/// of another endpoint that was given a second more and lost nothing.
+/// A request whose buffers were taken, and that was asked again, must end at its original deadline:
+/// before a request of another endpoint that has one more second and lost nothing.
 #[test]
 fn a_request_that_is_asked_again_keeps_its_deadline() {
     const TIMEOUT: Duration = Duration::from_secs(6);
@@ -305,8 +306,9 @@ fn a_request_that_is_asked_again_keeps_its_deadline() {
     assert_eq!(first.outcome.err().unwrap().code, FetchErrorCode::TimedOut);
 }
 
-/// A peer says how long the blocks of several requests are, and then nothing. Those of them that wait for memory come
-/// after all others, although they are older: what one gives up does not go to the next one.
+/// A peer sends the lengths of several requests' blocks, and then nothing. Those of its requests
+/// that wait for memory must come after all others, although they are older: memory that one gives
+/// up must not go to the next.
 #[test]
 fn requests_to_a_silent_peer_wait_behind_the_others() {
     const REQUESTS: usize = 6;
@@ -339,8 +341,8 @@ fn requests_to_a_silent_peer_wait_behind_the_others() {
     support::until_leases_are_back(&client);
 }
 
-/// A peer offers more slices to read than its connection's queue holds, and then stops. Requests to another peer do
-/// not wait for room there; when the peer goes on, all that it offered is read.
+/// A peer offers more slices to read than its connection's queue holds, and then stops. Requests to
+/// another peer must not wait for room there. When the peer continues, all that it offered is read.
 #[test]
 fn a_full_queue_to_one_peer_is_no_shortage() {
     const REQUESTS: usize = 20;

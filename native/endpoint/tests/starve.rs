@@ -17,7 +17,7 @@ const MIB: usize = 1 << 20;
 const LONG: Duration = Duration::from_secs(600);
 /// Pages of the block that is asked for.
 const PAGES: usize = 16;
-/// Most that one peer may have of a server's arena.
+/// Maximum that one peer may have of a server's arena.
 const SHARE: u64 = MEMORY / 32;
 
 fn server(fabric: FabricChoice, request_timeout: Duration) -> (Server, Vec<u8>) {
@@ -39,7 +39,7 @@ fn connections(server: &Server, fabric: FabricChoice) -> u64 {
     counter(&server.endpoint, name)
 }
 
-/// Each of the peers asks for the block again and again, and then stops.
+/// Makes each of the peers ask for the block repeatedly, and then stop.
 fn ask(server: &Server, fabric: FabricChoice, peers: &mut [Stopped]) {
     // A device writes as long as messages have room, which is long.
     let requests = match fabric {
@@ -59,8 +59,8 @@ fn ask(server: &Server, fabric: FabricChoice, peers: &mut [Stopped]) {
     });
 }
 
-/// Half of 16 peers have stopped, each with 16 MiB or more asked for. The other half get all they ask for while these hold
-/// what they hold.
+/// Half of 16 peers have stopped, each with 16 MiB or more requested. The other half must get all
+/// that they ask for while the stopped ones hold their memory.
 fn peers_that_stop_starve_no_other(fabric: FabricChoice) {
     let (server, bytes) = server(fabric, LONG);
     let card = server.endpoint.card();
@@ -96,7 +96,8 @@ fn peers_that_stop_starve_no_other(fabric: FabricChoice) {
     drop(stopped);
 }
 
-/// A server waits for its peer as long as the server's own setting says, whatever the peer asks for.
+/// A server waits for its peer as long as the server's own setting allows, whatever the peer asks
+/// for.
 fn a_peer_cannot_make_a_server_wait_longer(fabric: FabricChoice) {
     let (server, _) = server(fabric, Duration::from_millis(300));
     let mut peer = [Stopped::connect(fabric, 1, &server.endpoint.card())];

@@ -1,4 +1,4 @@
-//! Errors of a schedule's or a plan's input.
+//! The errors of schedules and plans.
 
 use crate::MAX_MEMBERS;
 

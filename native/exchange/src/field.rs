@@ -3,12 +3,12 @@
 //! An element is a number below q = p^k; its base-p digits are the coefficients of a polynomial,
 //! lowest first. The modulus is x^k + c(x) with the smallest number c for which x runs through all
 //! q - 1 nonzero elements (a primitive polynomial; for k = 1 this makes x = -c a primitive root).
-//! So one search gives logarithms, and multiplication and division are table look-ups. The rule is
-//! part of the format: another choice of c would give another, equally good, schedule.
+//! So one search yields logarithms, and multiplication and division are table lookups. The rule is
+//! part of the format: another choice of c would yield another, equally good, schedule.
 
 use crate::ExchangeError;
 
-/// Largest order: the smallest prime power whose square holds [`crate::MAX_MEMBERS`] is 256.
+/// Maximum order. 256 is the smallest prime power whose square holds [`crate::MAX_MEMBERS`].
 const MAX_ORDER: u32 = 257;
 
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ impl Field {
         self.q
     }
 
-    /// x^0, x^1, …: each nonzero element once.
+    /// Returns x^0, x^1, …: each nonzero element once.
     pub fn powers(&self) -> impl Iterator<Item = u32> + '_ {
         self.exp.iter().map(|&e| u32::from(e))
     }
@@ -67,7 +67,7 @@ impl Field {
         u32::from(self.exp[sum % (self.q as usize - 1)])
     }
 
-    /// a / b; `None` when b is zero.
+    /// Returns a / b; `None` if b is zero.
     pub fn div(&self, a: u32, b: u32) -> Option<u32> {
         if b == 0 {
             return None;
@@ -84,7 +84,7 @@ impl Field {
     }
 }
 
-/// The smallest prime power that is at least `n`.
+/// Returns the smallest prime power that is at least `n`.
 pub(crate) fn prime_power_from(n: u32) -> u32 {
     let mut q = n.max(2);
     while prime_of(q).is_none() {
@@ -93,7 +93,7 @@ pub(crate) fn prime_power_from(n: u32) -> u32 {
     q
 }
 
-/// The prime p when q = p^k.
+/// Returns the prime p if q = p^k.
 fn prime_of(q: u32) -> Option<u32> {
     let p = (2..).take_while(|d| d * d <= q).find(|d| q % d == 0);
     let p = p.unwrap_or(q);
@@ -104,7 +104,7 @@ fn prime_of(q: u32) -> Option<u32> {
     (q > 1 && rest == 1).then_some(p)
 }
 
-/// 1, x, x^2, … modulo x^k + c(x), when they are all q - 1 nonzero elements.
+/// Returns 1, x, x^2, … modulo x^k + c(x) if they are all q - 1 nonzero elements.
 fn powers(q: u32, p: u32, c: u32) -> Option<Vec<u16>> {
     let top_digit = q / p;
     let mut exp = Vec::with_capacity(q as usize - 1);
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn all_orders_up_to_the_largest() {
         let orders: Vec<u32> = (0..=257).filter(|&q| Field::new(q).is_ok()).collect();
-        // Prime powers up to 64, then the count of all up to 257.
+        // All prime powers up to 64 are listed, and those up to 257 are counted.
         let small = [
             2, 3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31, 32, 37, 41, 43, 47, 49,
             53, 59, 61, 64,

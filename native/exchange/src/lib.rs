@@ -1,5 +1,5 @@
 //! Schedules (which endpoints exchange with each other, and in which round) and the plans of
-//! collectives. Pure functions.
+//! collectives, as pure functions.
 //!
 //! In a shuffle every endpoint reads from every other one. Without a schedule, hundreds of servers
 //! answer one client at once and hundreds of queue pairs are in use. A [`Schedule`] sorts the same
@@ -13,13 +13,14 @@
 //!                        └─ rng         SplitMix64, the only source of randomness
 //!   ranks ──▶ collective  the parts of an array that each rank sends and receives in each step
 //! ```
-//! The schedule is a preference, not a barrier: an endpoint that has finished a round's reads goes on
-//! with the next round.
+//! The schedule is a preference, not a barrier: an endpoint that has finished a round's reads
+//! begins the next round.
 //!
-//! Nothing here does I/O, reads a clock or starts a thread, and only integers are used, so every
+//! This crate does no I/O, reads no clock, starts no thread and uses only integers, so every
 //! endpoint computes the same schedule for itself. `tests/golden` holds the expected values for any
-//! implementation. The idea of shuffled small groups is DS-Sync's (arXiv 2007.03298); exact coverage of pairs
-//! comes from affine planes, and DS-Sync's convergence theorem is not claimed for the shuffle.
+//! implementation. The idea of shuffled small groups is DS-Sync's (arXiv 2007.03298); exact
+//! coverage of pairs comes from affine planes, and DS-Sync's convergence theorem is not claimed for
+//! the shuffle.
 
 pub mod collective;
 mod error;
@@ -37,7 +38,7 @@ pub use plane::Shape;
 pub use rng::SplitMix64;
 pub use schedule::{Policy, Schedule, Visit};
 
-/// Most members of one schedule; the plane's order stays at most 257.
+/// Maximum number of members of a schedule; the plane's order stays at most 257.
 pub const MAX_MEMBERS: usize = 65_536;
-/// Fewest members for which `grouped` uses a plane; below, it is a rotation.
+/// Minimum number of members for which `grouped` uses a plane; below, it is a rotation.
 pub const MIN_PLANE: usize = 4;

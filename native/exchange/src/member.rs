@@ -1,13 +1,14 @@
-//! A member of a schedule: the same value at every endpoint.
+//! A member of a schedule. All endpoints have the same value for it.
 
 /// An endpoint: its identity and where it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// Unique among members and never used again for another endpoint. Ordered by UTF-8 bytes.
+    /// Unique among members and never used again for another endpoint. Ids are ordered by UTF-8
+    /// bytes.
     pub id: String,
-    /// Members of one host share a group if the plane has room.
+    /// The host. Members of one host share a group if the plane has room.
     pub host: String,
-    /// The same for racks, after hosts; empty if unknown.
+    /// The rack, which is used like the host, after it; empty if unknown.
     pub rack: String,
 }
 

@@ -1,21 +1,22 @@
 //! Places members into the columns of a plane so that neighbours share a column.
 //!
 //! The members of one column meet in one single round, the plane's vertical one; two members of
-//! different columns meet in one of the others. So the members of a host that share a column read from
+//! different columns meet in another round. So the members of a host that share a column read from
 //! each other in one round, over shared memory.
 //!
-//! First-fit decreasing: whole racks, then whole hosts of the racks that did not fit, then the
-//! members of hosts that did not fit, into the emptiest columns. The epoch orders racks (and hosts) of
-//! equal size, so that the members of a column change from epoch to epoch as far as locality allows.
+//! The method is first-fit decreasing: whole racks, then whole hosts of the racks that did not fit,
+//! then the members of hosts that did not fit, each into the emptiest column. The epoch orders
+//! racks (and hosts) of equal size, so that the members of a column change from epoch to epoch as
+//! far as locality allows.
 //!
-//! Guarantee: a host is split only if no column had room for it, that is, if the hosts that are whole
-//! leave fewer free points in every column than the host has members. Racks are placed first, and a
-//! rack that fits also keeps its hosts whole.
+//! A host is split only if no column had room for it, that is, if the whole hosts leave fewer free
+//! points in every column than the host has members. Racks are placed first, and a rack that fits
+//! also keeps its hosts whole.
 
 use crate::rng::SplitMix64;
 use crate::Member;
 
-/// Member indices of each column; `members` is sorted by id.
+/// Returns the member indices of each column. `members` must be sorted by id.
 pub(crate) fn columns(
     members: &[Member],
     count: usize,
@@ -47,7 +48,7 @@ pub(crate) fn columns(
 }
 
 struct Columns {
-    /// Each at most `capacity` long.
+    /// The columns, each of at most `capacity` members.
     columns: Vec<Vec<u32>>,
     capacity: usize,
 }
@@ -59,7 +60,8 @@ impl Columns {
         column.map(|c| c.extend_from_slice(unit)).is_some()
     }
 
-    /// Largest pieces first; the lowest of equally empty columns.
+    /// Places the members of a unit into the emptiest columns, in the largest possible pieces. Of
+    /// equally empty columns it takes the first.
     fn spread(&mut self, mut unit: &[u32]) {
         while !unit.is_empty() {
             let Some(column) = self.columns.iter_mut().min_by_key(|c| c.len()) else {
@@ -72,11 +74,12 @@ impl Columns {
     }
 }
 
-/// Racks, each a list of hosts, each a list of members; larger ones first, equals in the order that
-/// the epoch gives. Before that, racks and hosts are in the order of their names' bytes.
+/// Returns the racks, each a list of hosts, each a list of members. Larger ones come first; the
+/// epoch orders those of equal size. Before that, racks and hosts are in the order of their names'
+/// bytes.
 fn racks(members: &[Member], rng: &mut SplitMix64) -> Vec<Vec<Vec<u32>>> {
     let mut order: Vec<u32> = (0..members.len() as u32).collect();
-    // Stable: members of one host stay sorted by id.
+    // The sort is stable: members of one host stay sorted by id.
     order.sort_by_key(|&i| {
         let m = &members[i as usize];
         (&m.rack, &m.host)

@@ -4,25 +4,26 @@
 //! x = c) cover each point once: disjoint groups, one round. Two points lie on exactly one line, so
 //! each pair meets in exactly one of the q + 1 rounds. With N = q² all groups have q members.
 //!
-//! Padding, for any other N. With r = ⌊√N⌋ and q the smallest prime power with q ≥ ⌈√N⌉, members
-//! are on a rectangle of `rows` = min(q, r + 2) by `columns` = ⌈N / rows⌉; all other
-//! points are empty. A vertical line has at most `rows` members, any other at most `columns` ≤ q, so
-//! a member has at most max(rows, columns) - 1 ≤ r + 1 peers in a round, for every N. It costs more
-//! rounds: q + 1 in place of √N + 1 (60 in place of 54 at N = 2810, 8 in place of 6 at N = 26), and
-//! smaller groups. Since rounds are no barrier, that costs no time.
-//! Rejected: the whole q by q plane with scattered holes; its groups reach q - 1 = 36 peers at 1025.
+//! For any other N, the plane is padded. With r = ⌊√N⌋ and q the smallest prime power with q ≥
+//! ⌈√N⌉, members are on a rectangle of `rows` = min(q, r + 2) by `columns` = ⌈N / rows⌉; all other
+//! points are empty. A vertical line has at most `rows` members, any other at most `columns` ≤ q,
+//! so a member has at most max(rows, columns) - 1 ≤ r + 1 peers in a round, for every N. This needs
+//! more rounds, q + 1 instead of √N + 1 (60 instead of 54 at N = 2810, 8 instead of 6 at N = 26),
+//! and smaller groups. Since rounds are no barrier, that costs no time.
+//! The whole q by q plane with scattered holes was rejected: its groups reach q - 1 = 36 peers at
+//! 1025.
 
 use crate::field::{prime_power_from, Field};
 use crate::rng::SplitMix64;
 use crate::{placement, ExchangeError, Member};
 
-/// No member is on this point.
+/// A point without a member.
 const EMPTY: u32 = u32::MAX;
 
 /// Measures of the plane behind a grouped schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
-    /// Order of the field; the schedule has `order + 1` rounds.
+    /// Order of the field. The schedule has `order + 1` rounds.
     pub order: usize,
     pub columns: usize,
     pub rows: usize,
@@ -45,7 +46,7 @@ impl Shape {
         }
     }
 
-    /// Most peers of an endpoint in one round; at most ⌊√N⌋ + 1.
+    /// Returns the maximum number of peers of an endpoint in one round, at most ⌊√N⌋ + 1.
     pub fn max_peers(&self) -> usize {
         self.rows.max(self.columns) - 1
     }
@@ -55,19 +56,21 @@ impl Shape {
 pub(crate) struct Plane {
     shape: Shape,
     field: Field,
-    /// Direction of each round: a slope below q, or q for the vertical lines. A permutation.
+    /// The direction of each round: a slope below q, or q for the vertical lines. This is a
+    /// permutation.
     directions: Vec<u32>,
-    /// Round of each direction; inverse of `directions`.
+    /// The round of each direction; inverse of `directions`.
     rounds: Vec<u32>,
-    /// Member at x · rows + y, or EMPTY.
+    /// The member at x · rows + y, or EMPTY.
     points: Vec<u32>,
-    /// (x, y) of each member; inverse of `points`.
+    /// The point (x, y) of each member; inverse of `points`.
     positions: Vec<(u32, u32)>,
 }
 
 impl Plane {
-    /// Draws from `rng`, in this order: round order; placement; column order; rows of each column,
-    /// from column 0 up, each a shuffle of its members followed by its empty points.
+    /// Returns a plane of these members. Draws from `rng` in this order: the order of rounds;
+    /// placement; the order of columns; the rows of each column, from column 0 up, each a shuffle
+    /// of its members followed by its empty points.
     pub(crate) fn new(members: &[Member], rng: &mut SplitMix64) -> Result<Self, ExchangeError> {
         let shape = Shape::of(members.len());
         let field = Field::new(shape.order as u32)?;
@@ -109,12 +112,13 @@ impl Plane {
         self.directions.len()
     }
 
-    /// The round of the columns, in which hosts meet within themselves.
+    /// Returns the round of the columns, in which members of one host meet.
     pub(crate) fn local_round(&self) -> usize {
         self.rounds[self.shape.order] as usize
     }
 
-    /// The members of `member`'s line in `round`, by ascending x, or y in a column.
+    /// Returns the members of `member`'s line in `round`, by ascending x, or by ascending y in a
+    /// column.
     pub(crate) fn group(&self, round: usize, member: usize) -> Vec<usize> {
         let (x, y) = self.positions[member];
         let direction = self.directions[round];
@@ -136,7 +140,7 @@ impl Plane {
             .collect()
     }
 
-    /// The round in which two different members meet.
+    /// Returns the round in which two different members meet.
     pub(crate) fn round_of(&self, a: usize, b: usize) -> usize {
         let ((xa, ya), (xb, yb)) = (self.positions[a], self.positions[b]);
         let rise = self.field.sub(yb, ya);

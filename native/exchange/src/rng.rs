@@ -1,13 +1,14 @@
-//! The only source of randomness: SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+//! SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), the only source of randomness.
 //!
-//! It takes eight lines in any language with 64-bit wrapping integers. Three rules make a port exact:
+//! It takes eight lines in any language with 64-bit wrapping integers. Three rules make a port
+//! exact:
 //! - `next`: add 0x9E3779B97F4A7C15 to the state, then mix it (constants below).
 //! - `below(n)`, n < 2^31: the upper 32 bits of `next`, times n, shifted right by 32. The product
-//!   fits a signed 64-bit integer. No rejection: the bias is below n / 2^32, and each call draws
-//!   exactly one value.
+//!   fits in a signed 64-bit integer. There is no rejection: the bias is below n / 2^32, and each
+//!   call draws exactly one value.
 //! - `shuffle`: Fisher-Yates from the last index i down to 1, swapping i with `below(i + 1)`.
 
-/// Deterministic generator: the same seed gives the same values everywhere.
+/// A deterministic generator: the same seed yields the same values everywhere.
 #[derive(Debug, Clone)]
 pub struct SplitMix64 {
     state: u64,
@@ -18,15 +19,15 @@ impl SplitMix64 {
         SplitMix64 { state: seed }
     }
 
-    /// An independent generator for item `index` of `seed`: seeded with the first value of `seed`
-    /// xor the first value of `index`.
+    /// Returns an independent generator for item `index` of `seed`. Its seed is the first value of
+    /// `seed` xor the first value of `index`.
     pub fn stream(seed: u64, index: u64) -> Self {
         let a = SplitMix64::new(seed).next();
         let b = SplitMix64::new(index).next();
         SplitMix64::new(a ^ b)
     }
 
-    // Not an iterator: it never ends.
+    // This is not an iterator, because it never ends.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -36,7 +37,7 @@ impl SplitMix64 {
         z ^ (z >> 31)
     }
 
-    /// A value below `n`; 0 for `n` = 0.
+    /// Returns a value below `n`; 0 if `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
         debug_assert!(n < 1 << 31);
         (((self.next() >> 32) * u64::from(n)) >> 32) as u32

@@ -1,17 +1,17 @@
-//! The schedule: rounds of small groups, computed by each endpoint for itself.
+//! The schedule: rounds of small groups, which each endpoint computes for itself.
 //!
-//! Three policies with one interface, so that they can be compared:
+//! Three policies have one interface, so that they can be compared:
 //! - `grouped`: an affine plane (see `plane`); below 4 members the same as `rotated`.
 //! - `rotated`: members form a ring; in round r an endpoint reads from the member d_r positions
-//!   further. One server and one client for each endpoint in each round, no groups.
+//!   further. Each endpoint has one server and one client in each round, and there are no groups.
 //! - `random`: each endpoint reads in its own random order, as stock Spark does; the baseline.
 //!
 //! A schedule is a function of the members and the epoch; the order in which members are given does
 //! not matter. The epoch seeds every choice: a new epoch gives other groups and another order of
 //! rounds. Peers are numbers: positions in `members()`, which is sorted by id.
 //!
-//! Rounds are a preference: an endpoint that has finished a round's reads goes on with the next.
-//! Within a group, member i first reads from i + 1, then i + 2, so that a group's members do not all
+//! Rounds are a preference: an endpoint that has finished a round's reads begins the next. Within a
+//! group, member i first reads from i + 1, then from i + 2, so that a group's members do not all
 //! serve the same client first.
 
 use crate::plane::{Plane, Shape};
@@ -47,7 +47,7 @@ pub struct Visit {
 
 #[derive(Debug, Clone)]
 pub struct Schedule {
-    /// Sorted by id, each id once.
+    /// The members, sorted by id, each id once.
     members: Vec<Member>,
     epoch: u64,
     order: Order,
@@ -57,22 +57,22 @@ pub struct Schedule {
 enum Order {
     Plane(Box<Plane>),
     Ring(Ring),
-    /// The order of member i is a shuffle of all others by stream (epoch, i).
+    /// Member i reads in the order of a shuffle of all others by stream (epoch, i).
     Random,
 }
 
 #[derive(Debug, Clone)]
 struct Ring {
-    /// Member at each position.
+    /// The member at each position.
     positions: Vec<u32>,
-    /// Position of each member; inverse of `positions`.
+    /// The position of each member; inverse of `positions`.
     position_of: Vec<u32>,
-    /// Distance to the server in each round: a permutation of 1..N.
+    /// The distance to the server in each round: a permutation of 1..N.
     distances: Vec<u32>,
 }
 
 impl Schedule {
-    /// The grouped schedule.
+    /// Returns the grouped schedule.
     pub fn new(members: Vec<Member>, epoch: u64) -> Result<Self, ExchangeError> {
         Schedule::with_policy(members, epoch, Policy::Grouped)
     }
@@ -107,7 +107,7 @@ impl Schedule {
         })
     }
 
-    /// Sorted by id; peers are positions in this list.
+    /// Returns the members, sorted by id. Peers are positions in this list.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
@@ -122,7 +122,7 @@ impl Schedule {
             .ok()
     }
 
-    /// Rounds of one cycle, in which each ordered pair meets once.
+    /// Returns the number of rounds of one cycle, in which each ordered pair meets once.
     pub fn rounds(&self) -> usize {
         match &self.order {
             Order::Plane(p) => p.rounds(),
@@ -130,7 +130,7 @@ impl Schedule {
         }
     }
 
-    /// The plane behind a grouped schedule.
+    /// Returns the measures of the plane; `None` for a schedule without one.
     pub fn shape(&self) -> Option<Shape> {
         match &self.order {
             Order::Plane(p) => Some(p.shape()),
@@ -138,7 +138,8 @@ impl Schedule {
         }
     }
 
-    /// The round in which members of one host meet, when they share a column.
+    /// Returns the round in which members of one host meet if they share a column; `None` without a
+    /// plane.
     pub fn local_round(&self) -> Option<usize> {
         match &self.order {
             Order::Plane(p) => Some(p.local_round()),
@@ -146,8 +147,9 @@ impl Schedule {
         }
     }
 
-    /// Peers that an endpoint reads from at once to follow the schedule: the size of the largest
-    /// group, less one. Other policies, with one peer in a round, get the same number.
+    /// Returns the number of peers that an endpoint should read from at once: the size of the
+    /// largest group, less one. The other policies, with one peer in a round, return the same
+    /// number.
     pub fn max_peers(&self) -> usize {
         let n = self.members.len();
         match &self.order {
@@ -157,7 +159,8 @@ impl Schedule {
         }
     }
 
-    /// The group of `member` in `round`, `member` included; `None` for policies without groups.
+    /// Returns the group of `member` in `round`, `member` included; `None` for policies without
+    /// groups.
     pub fn group(&self, round: usize, member: usize) -> Option<Vec<usize>> {
         match &self.order {
             Order::Plane(p) if self.has(round, member) => Some(p.group(round, member)),
@@ -165,7 +168,7 @@ impl Schedule {
         }
     }
 
-    /// All groups of a round with at least two members, by their lowest member.
+    /// Returns all groups of a round with at least two members, ordered by their lowest member.
     pub fn groups(&self, round: usize) -> Vec<Vec<usize>> {
         (0..self.members.len())
             .filter_map(|m| self.group(round, m).filter(|g| g.iter().min() == Some(&m)))
@@ -173,7 +176,7 @@ impl Schedule {
             .collect()
     }
 
-    /// The peers that `member` reads from in `round`, in issue order; possibly none.
+    /// Returns the peers that `member` reads from in `round`, in issue order; possibly none.
     pub fn servers(&self, round: usize, member: usize) -> Vec<usize> {
         if !self.has(round, member) {
             return Vec::new();
@@ -185,7 +188,8 @@ impl Schedule {
         }
     }
 
-    /// The peers that read from `member` in `round`, in the order in which they are expected.
+    /// Returns the peers that read from `member` in `round`, in the order in which they are
+    /// expected.
     pub fn clients(&self, round: usize, member: usize) -> Vec<usize> {
         if !self.has(round, member) {
             return Vec::new();
@@ -206,7 +210,8 @@ impl Schedule {
         }
     }
 
-    /// The round in which `client` reads from `server`; `None` if they are equal or not members.
+    /// Returns the round in which `client` reads from `server`; `None` if they are equal or not
+    /// members.
     pub fn round_of(&self, client: usize, server: usize) -> Option<usize> {
         let n = self.members.len();
         if client == server || client >= n || server >= n {
@@ -222,7 +227,7 @@ impl Schedule {
         }
     }
 
-    /// All reads of `member`'s cycle in order of preference: each other member once.
+    /// Returns all reads of `member`'s cycle in order of preference, each other member once.
     pub fn visits(&self, member: usize) -> Vec<Visit> {
         let visit = |(round, peer): (usize, u32)| Visit {
             round: round as u32,
@@ -289,7 +294,7 @@ impl Ring {
     }
 }
 
-/// The other members of a group, from the one after `member` on, cyclically.
+/// Returns the other members of a group, cyclically from the one after `member` on.
 fn rotated_after(mut group: Vec<usize>, member: usize) -> Vec<usize> {
     if let Some(at) = group.iter().position(|&m| m == member) {
         group.rotate_left(at);

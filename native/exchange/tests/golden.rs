@@ -1,8 +1,8 @@
-//! Compares the schedule with the values that every implementation must give, in any language:
-//! tests/golden/exchange.txt.
+//! Compares the schedule with tests/golden/exchange.txt, the values that every implementation must
+//! compute, in any language.
 //!
-//! The file changes only together with the format and all implementations. To write it again:
-//! `FARO_GOLDEN=write cargo test -p faro-exchange --test golden`.
+//! The file changes only together with the format and all implementations. `FARO_GOLDEN=write cargo
+//! test -p faro-exchange --test golden` writes it again.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
@@ -96,7 +96,8 @@ fn expected() -> String {
     for n in [1, 2, 3, 4, 5, 9] {
         case(&mut out, Policy::Grouped, n as u64, numbered(n));
     }
-    // Uneven hosts and racks, one rack unknown, given backwards, ids that sort by bytes only.
+    // Hosts and racks are uneven, one rack is unknown, members are in reverse order, and ids sort
+    // by bytes only.
     let mut uneven: Vec<Member> = (0..14)
         .map(|i| {
             let rack = ["", "ra", "rb"][i % 3];

@@ -1,4 +1,4 @@
-//! Plans, executed on integers and floats by the rule that their module states.
+//! Executes plans on integers and floats by the rule that their module states.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
@@ -61,7 +61,7 @@ proptest! {
         }
     }
 
-    /// Floats that do not add exactly: all ranks still end with the same bits.
+    /// For floats whose sums are not exact, all ranks must still end with the same bits.
     #[test]
     fn all_ranks_end_with_the_same_bits(ranks in 1usize..60, len in 0usize..100) {
         let input: Vec<Vec<f32>> = (0..ranks)
@@ -97,7 +97,7 @@ proptest! {
         prop_assert_eq!(members.into_iter().collect::<HashSet<_>>().len(), ranks);
         prop_assert!(groups.iter().all(|g| g.len() >= group && g.len() < 2 * group));
         prop_assert_eq!(&groups, &dssync_groups(ranks, group, epoch, round).unwrap());
-        // 100 rounds differ but for chance (12 ranks make two groups in 462 ways).
+        // Two of 100 rounds are equal only by chance (12 ranks form two groups in 462 ways).
         let distinct: HashSet<_> = (0..100)
             .map(|r| {
                 let mut g = dssync_groups(ranks, group, epoch, round + r).unwrap();
@@ -108,7 +108,7 @@ proptest! {
         prop_assert!(distinct.len() >= 60, "{}", distinct.len());
     }
 
-    /// Each member ends with its group's sum, so the mean of all members' means is kept.
+    /// Each member ends with its group's sum, so the mean over all members is kept.
     #[test]
     fn dssync_is_the_group_mean(ranks in 2usize..60, len in 1usize..80, round in 0u64..50) {
         let mode = Mode::DsSync { group: 2, epoch: 9, round };
@@ -124,7 +124,7 @@ proptest! {
         }
     }
 
-    /// Sends and receives are two views of the same transfers; nobody sends to itself.
+    /// Sends and receives are two views of the same transfers; no rank sends to itself.
     #[test]
     fn transfers_are_seen_from_both_ends(ranks in 1usize..50) {
         for mode in [Mode::Grid, Mode::Full, Mode::DsSync { group: ranks.max(2) / 2 + 1, epoch: 0, round: 0 }] {
@@ -142,7 +142,7 @@ proptest! {
 
 #[test]
 fn bytes_sent_are_near_the_optimum() {
-    // 2(g-1)/g of the array for a group and for the ring; a grid's two rounds cost about twice that.
+    // A group and the ring send 2(g-1)/g of the array; a grid's two rounds send about twice that.
     let sent = |plan: &Plan, len: usize| -> usize {
         (0..plan.steps().len())
             .flat_map(|s| plan.sends(s, 5))
@@ -161,7 +161,7 @@ fn bytes_sent_are_near_the_optimum() {
 
 #[test]
 fn dssync_mixes_all_values() {
-    // One rank holds 1, all others 0: after some rounds everybody is near the mean.
+    // One rank holds 1, all others 0: after some rounds every rank is near the mean.
     let mut values = vec![vec![0.0f64]; 36];
     values[0][0] = 36.0;
     for round in 0..12 {

@@ -1,4 +1,4 @@
-//! Properties of schedules for any members and epochs.
+//! Tests the properties of schedules for any members and epochs.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
@@ -6,7 +6,7 @@ use faro_exchange::{ExchangeError, Member, Policy, Schedule, MIN_PLANE};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-/// Members on hosts of up to 6 in racks of up to 4 hosts; some racks unknown.
+/// Generates members on hosts of up to 6 in racks of up to 4 hosts; some racks are unknown.
 fn members(max: usize) -> impl Strategy<Value = Vec<Member>> {
     prop::collection::vec((1usize..=6, 0usize..8, any::<bool>()), 1..=max).prop_map(move |hosts| {
         let mut all = Vec::new();
@@ -39,7 +39,8 @@ fn policy() -> impl Strategy<Value = Policy> {
     prop::sample::select(vec![Policy::Grouped, Policy::Rotated, Policy::Random])
 }
 
-/// Every ordered pair once per cycle, and all views of the schedule agree on when.
+/// Checks that every ordered pair meets once per cycle, and that all views of the schedule agree on
+/// the round.
 fn assert_covers(s: &Schedule) {
     let n = s.members().len();
     for client in 0..n {
@@ -55,7 +56,8 @@ fn assert_covers(s: &Schedule) {
     }
 }
 
-/// Groups of one round are disjoint, and servers and clients are exactly the group's others.
+/// Checks that groups of one round are disjoint, and that servers and clients are exactly the
+/// group's others.
 fn assert_groups(s: &Schedule) {
     let n = s.members().len();
     let bound = n.isqrt() + 1;
@@ -130,8 +132,8 @@ proptest! {
         }
     }
 
-    /// A host is split over columns only when no column had room for it; whole hosts meet within
-    /// themselves in one round, the schedule's local round.
+    /// A host is split over columns only if no column had room for it; a whole host meets within
+    /// itself in one round, the schedule's local round.
     #[test]
     fn hosts_stay_whole_where_the_plane_has_room(m in members(120), epoch: u64) {
         let s = Schedule::new(m, epoch).unwrap();
@@ -184,7 +186,7 @@ fn large_planes() {
         assert_groups(&s);
         assert_covers(&s);
     }
-    // 4096 in samples: a row of the relation for some clients.
+    // At 4096 members only some clients are checked.
     let s = Schedule::new(plain(4096), 11).unwrap();
     assert_eq!((s.rounds(), s.max_peers()), (65, 63));
     for client in (0..4096).step_by(97) {
@@ -216,7 +218,7 @@ fn an_epoch_changes_labels_and_order() {
         let distinct: HashSet<_> = (0..20).map(|e| rounds(&at(e))).collect();
         assert_eq!(distinct.len(), 20, "{policy:?}");
     }
-    // Not only the order of rounds: who shares a group changes too.
+    // A new epoch changes groups, not only the order of rounds.
     let groups = |epoch| -> HashSet<Vec<usize>> {
         let s = Schedule::new(plain(49), epoch).unwrap();
         (0..s.rounds())

@@ -203,7 +203,7 @@ enum Object {
 }
 
 impl Object {
-    /// Allocated and filled, and registered if that is the mode.
+    /// Allocates and fills an object, and registers it in the modes that do.
     fn new(two: &mut Two, mode: Mode, bytes: usize) -> Self {
         let pool = &two.writer.pool;
         let mut lease = match mode {
@@ -278,7 +278,7 @@ fn transfer(rounds: u32) {
     }
 }
 
-/// All figures are for one block or one object.
+/// Measures transfers. All figures are for one block or one object.
 fn one_transfer(two: &mut Two, targets: &[RemoteRange], mode: Mode, bytes: usize) -> String {
     let each = |time: Duration, count: usize| micros(time) / count as f64;
     let before = two.writer.pool.counters();

@@ -194,7 +194,7 @@ fn receive<T>(from: &Receiver<T>) -> T {
     from.recv().expect("the other thread")
 }
 
-/// Seconds of CPU this process has used.
+/// Returns the CPU seconds that this process has used.
 fn cpu_now() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9

@@ -63,8 +63,8 @@ pub enum FabricError {
         location: String,
         detail: String,
     },
-    /// The fabric does not work on this machine. `absent`: the machine has no such device, so this is
-    /// not a fault.
+    /// The fabric does not work on this machine. `absent` says that the machine has no such device,
+    /// so this is not a fault.
     #[error("{fabric} is not available: {reason}")]
     Unavailable {
         fabric: &'static str,

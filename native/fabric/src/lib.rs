@@ -58,6 +58,7 @@
 pub mod diagnose;
 mod error;
 mod frame;
+mod kind;
 mod peer_user;
 pub mod rare_log;
 mod reactor;
@@ -67,6 +68,7 @@ pub mod tcp;
 pub mod verbs;
 
 pub use error::{CloseReason, FabricError, Rejected};
+pub use kind::FabricKind;
 pub use peer_user::peer_user;
 
 use faro_pool::Lease;
@@ -74,17 +76,6 @@ use faro_secure::{KeyError, Psk, Secret, SharedSecret, StaticKey};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// The fabrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FabricKind {
-    /// TCP sockets.
-    Tcp,
-    /// Shared memory of one host.
-    Shm,
-    /// RDMA verbs.
-    Verbs,
-}
 
 /// A connection of one fabric instance; never reused in the instance's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -103,7 +94,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Makes the identity of the endpoint whose card has `card` as its secret. `shared`: Spark's secret, if it has one.
+    /// Makes the identity of the endpoint whose card has `card` as its secret. `shared` is Spark's
+    /// secret, if it has one.
     ///
     /// # Errors
     /// `KeyError`.
@@ -192,7 +184,7 @@ pub enum Exposure {
 }
 
 impl Exposure {
-    /// The memory.
+    /// Returns the memory.
     #[must_use]
     pub fn lease(&self) -> &Lease {
         match self {
@@ -207,8 +199,9 @@ pub enum Revoked {
     /// From now on no peer changes a byte of it, and no read that sees a byte changed from now on
     /// ends `Done`. (Replies being sent keep a `Readable`'s `Arc` until they are sent.)
     Now(Exposure),
-    /// The fabric cannot stop the peer by itself. The exposure comes back in [`Event::Revoked`] when
-    /// the peer has let go of it or its connection has ended; until then the peer may change it.
+    /// The fabric cannot stop the peer by itself. [`Event::Revoked`] returns the exposure when the
+    /// peer has confirmed the revocation or its connection has ended; until then the peer may
+    /// change it.
     Later,
     /// There is no such key.
     Unknown,
@@ -221,7 +214,7 @@ pub struct Message {
     pub kind: u8,
     /// Request id.
     pub id: u64,
-    /// At most `wire::header::MAX_MESSAGE_BYTES`.
+    /// The message's bytes, at most `wire::header::MAX_MESSAGE_BYTES`.
     pub body: Vec<u8>,
 }
 
@@ -256,7 +249,7 @@ pub struct Read {
     pub token: u64,
     /// The peer's memory to read from.
     pub source: RemoteRange,
-    /// Where to, from its first byte; comes back in the event.
+    /// The lease that receives the bytes, from its first byte on; the event returns it.
     pub target: Lease,
 }
 
@@ -348,12 +341,13 @@ pub trait Fabric: Send {
     /// `poll`; no operation is accepted any more.
     fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason);
 
-    /// Bytes of the arena that connections hold for themselves, beside the leases of operations.
+    /// Returns the bytes of the arena that connections hold for themselves, without the leases of
+    /// operations.
     fn connection_bytes(&self) -> u64 {
         0
     }
-    /// The connections that there are hold most of what the fabric may use for them: those that are
-    /// not needed should be closed, before a new one is refused.
+    /// Returns whether connections hold most of the memory that the fabric may use for them. Unused
+    /// ones should then be closed, before a new one is refused.
     fn wants_fewer_connections(&self) -> bool {
         false
     }
@@ -381,9 +375,9 @@ pub trait Fabric: Send {
     /// there is room, with or without an event.
     fn send(&mut self, connection: ConnectionId, message: Message)
         -> Result<(), Rejected<Message>>;
-    /// Queues a one-sided write. `TooLarge`: more than the source has after `offset`.
+    /// Queues a one-sided write. Returns `TooLarge` if it is longer than the source after `offset`.
     fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>>;
-    /// Queues a one-sided read. `TooLarge`: more than the target holds.
+    /// Queues a one-sided read. Returns `TooLarge` if it is longer than the target.
     fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>>;
     /// Hands everything that is queued to the kernel or device, as far as it takes it, in as few calls
     /// as possible. `poll` does this too, before it waits and before it returns.
@@ -391,6 +385,7 @@ pub trait Fabric: Send {
     /// Waits up to `timeout` (zero: not at all) for events and appends them. May return early without
     /// any.
     fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError>;
-    /// Counters by name (bytes and frames in and out, connections, refused writes, system calls).
+    /// Returns the counters by name (bytes and frames in and out, connections, refused writes,
+    /// system calls).
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }

@@ -1,4 +1,4 @@
-//! Which user is at the other end of a Unix socket.
+//! Finds the user at the other end of a Unix socket.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -6,12 +6,12 @@ use std::os::fd::{AsFd, AsRawFd};
 /// Returns the user id that the peer of a connected Unix socket had when it connected or listened,
 /// from the kernel (`SO_PEERCRED`), as this process's user namespace sees it.
 ///
-/// Not by rustix: its credentials have a process id that is never zero. The kernel gives zero for a
-/// peer of another PID namespace, such as another pod, and rustix then returns an error whose number
-/// is the user's.
+/// rustix is not used, because its credentials need a process id above zero. The kernel gives zero
+/// for a peer in another PID namespace, such as another pod, and rustix then returns an error whose
+/// number is the user id.
 ///
 /// # Errors
-/// The socket is not a connected Unix socket.
+/// Fails if the socket is not a connected Unix socket.
 pub fn peer_user(socket: impl AsFd) -> io::Result<u32> {
     let mut peer = libc::ucred {
         pid: 0,

@@ -11,7 +11,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 pub struct RareLog {
     /// Number of lines that are written in a minute.
     max: u32,
-    /// When the first of these was written, and how many were since.
+    /// The time at which the first line of this period was written, and the number of lines since.
     written: Option<(Instant, u32)>,
     /// Lines that were left out since the last one.
     left_out: u64,
@@ -37,7 +37,7 @@ impl fmt::Display for LeftOut {
 }
 
 impl RareLog {
-    /// So many lines in a minute.
+    /// Returns a log that writes at most `max` lines in a minute.
     pub fn up_to(max: u32) -> Self {
         Self {
             max,
@@ -46,7 +46,8 @@ impl RareLog {
         }
     }
 
-    /// Decides whether a line is written at that time. `None`: it is left out, and counted.
+    /// Decides whether a line is written at that time. Returns `None` if it is left out, and counts
+    /// it.
     pub fn at(&mut self, now: Instant) -> Option<LeftOut> {
         let this_minute =
             |(first, _): &(Instant, u32)| now.saturating_duration_since(*first) < PAUSE;

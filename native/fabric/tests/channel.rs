@@ -34,8 +34,8 @@ const MESSAGES: [&[u8]; 3] = [b"one row", b"another one", b"the last"];
 /// HELLO, the proof, and the messages.
 const UNITS: usize = 2 + MESSAGES.len();
 
-/// A connection on which units are tampered with, and why it ended if it did. What the acceptor got is a beginning of
-/// what was said.
+/// Connects two sides whose units are tampered with, and returns the reason if the connection
+/// ended. The acceptor's bytes must be a beginning of those that were sent.
 fn tampered(tamper: &mut Tamper<'_>) -> (Stage, Option<CloseReason>) {
     let mut stage = Stage::sealed();
     let mut said = 0;
@@ -91,7 +91,8 @@ fn no_flipped_bit_is_taken_for_what_was_sent() {
     }
 }
 
-/// HELLO offers another range of versions, under right checksums: the acceptor's part of the handshake is another one.
+/// HELLO offers another range of versions, under correct checksums, so the acceptor's part of the
+/// handshake differs.
 #[test]
 fn the_versions_on_offer_cannot_be_changed() {
     for (at, version) in [(0, VERSION - 1), (1, VERSION + 1)] {
@@ -144,7 +145,8 @@ fn what_is_dropped_repeated_or_swapped_ends_the_connection() {
     }
 }
 
-/// The acceptor says why, once the proof (unit 1) has come. A second proof is taken for a record.
+/// Checks the acceptor's reason after the proof (unit 1) has come. A second proof is taken for a
+/// record.
 fn is_right(reason: &str, unit: usize) -> bool {
     reason.contains("changed, left out or repeated")
         || unit == 1 && reason.contains("the peer ended the stream")
@@ -306,7 +308,8 @@ fn who_is_not_of_the_application_is_refused_by_name_of_the_cause() {
     assert!(stage.acceptor.events.is_empty());
 }
 
-/// Shared memory's bytes are the same in both cases, and yet neither side goes on with one that has other settings.
+/// Shared memory's bytes are the same in both cases, but each side must refuse one with other
+/// settings.
 #[test]
 fn shm_refuses_a_peer_that_is_protected_in_the_other_way() {
     use Protection::{Clear, Sealed};

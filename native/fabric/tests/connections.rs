@@ -209,7 +209,7 @@ fn a_thousand_connections_cost_an_eighth_of_the_arena_and_give_it_back() {
     two.end();
 }
 
-/// Connections for which the share has no room are refused, with a reason; the others go on.
+/// Connections for which the share has no room are refused, with a reason; the others continue.
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn connections_beyond_the_share_are_refused_and_no_ring_is_lost() {

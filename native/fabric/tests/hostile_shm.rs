@@ -217,7 +217,7 @@ fn references_stay_within_what_was_given() {
         faro_conformance::assert_filled(exposure.lease().bytes(), 9, what);
         stage.until_gone(attacker);
     }
-    // The same, in bounds, is a write.
+    // The same frame within the bounds is a write.
     let mut attacker = stage.greet();
     let range = stage.rig.writable((1, stage.attacker), 4096, 9);
     assert!(send_with(&attacker, &slab_reply(0, 8192), &[slab.as_fd()]));
@@ -295,7 +295,7 @@ fn slabs_are_given_once_and_no_queue_grows() {
     let reason = stage.rig.drive_until("Closed", |rig| {
         for _ in 0..200 {
             let request = frame(kind::SLAB_REQUEST, 0, &numbers(&[next, 0]));
-            // So small a send is taken whole or not at all.
+            // A send this small is taken whole or not at all.
             if attacker.write(&request).is_err() {
                 break;
             }

@@ -197,7 +197,7 @@ fn page(pool: &Arc<Pool>) -> Lease {
     pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap()
 }
 
-/// All pages that are left.
+/// Leases all remaining pages.
 fn fill(pool: &Arc<Pool>) -> Vec<Lease> {
     std::iter::from_fn(|| pool.try_lease(PAGE_BYTES, Purpose::Serve).ok()).collect()
 }

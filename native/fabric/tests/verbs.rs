@@ -71,8 +71,8 @@ fn pair(protection: Protection) -> Stage {
     Stage::new(side(10), side(20))
 }
 
-/// Connects a sealed pair and drives it until a message has passed, or one side knows why it cannot. `dropped`: the way on which nothing
-/// more comes once a unit is missing.
+/// Connects a sealed pair and drives it until a message has passed, or until one side knows why it
+/// cannot. `dropped` is the direction in which nothing follows a missing unit.
 fn introduced(stage: &mut Stage, tamper: &mut Tamper<'_>, dropped: Option<Way>) -> Option<String> {
     stage.again();
     let deadline = Instant::now() + TIMEOUT;
@@ -188,7 +188,8 @@ fn a_tampered_introduction_connects_no_queue_pairs() {
     }
 }
 
-/// The pair never opened for the acceptor's user, nothing arrived, and one side says why.
+/// Checks that the pair never opened for the acceptor's user, that nothing arrived, and that one
+/// side gives the reason.
 fn refused(stage: &Stage, told: Option<String>, what: &str) {
     assert!(stage.acceptor.messages().is_empty(), "{what}");
     assert!(stage.acceptor.connection.is_none(), "{what}");

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Longest wait in one call, so that a Java thread can check for its own end.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// A Java string; null is an error that names the argument.
+/// Returns a Java string; null is an error that names the argument.
 pub fn text(env: &Env<'_>, what: &'static str, value: &JString<'_>) -> Outcome<String> {
     if value.is_null() {
         return Err(Failure::Argument(format!("{what} is null")));
@@ -22,12 +22,12 @@ pub fn millis(value: jlong) -> Duration {
     Duration::from_millis(value.max(0) as u64)
 }
 
-/// The time to wait, at most [`MAX_WAIT`].
+/// Returns the time to wait, at most [`MAX_WAIT`].
 pub fn wait(value: jlong) -> Duration {
     millis(value).min(MAX_WAIT)
 }
 
-/// First byte and capacity of a direct buffer; a heap buffer is an error.
+/// Returns the first byte and the capacity of a direct buffer; a heap buffer is an error.
 pub fn direct(
     env: &Env<'_>,
     what: &'static str,

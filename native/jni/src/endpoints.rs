@@ -31,14 +31,15 @@ pub struct HeldEndpoint {
 
 static ENDPOINTS: Registry<Arc<HeldEndpoint>> = Registry::new();
 
-/// The endpoint of a handle; the caller keeps it alive.
+/// Returns the endpoint of a handle; the caller keeps it alive.
 pub fn get(handle: jlong) -> Outcome<Arc<HeldEndpoint>> {
     ENDPOINTS
         .get(handle as u64)
         .ok_or(Failure::NoEndpoint(handle as u64))
 }
 
-/// `Native.start`; a `secret` of null: Spark does not authenticate; `queues` of completions.
+/// Implements `Native.start`. A null `secret` means that Spark does not authenticate; `queues` is
+/// the number of completion queues.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_start<'local>(
     mut env: EnvUnowned<'local>,
@@ -113,7 +114,7 @@ pub extern "system" fn Java_io_faro_Native_addPeer<'local>(
     .resolve::<Typed>()
 }
 
-/// IP addresses, one in a line.
+/// Parses IP addresses, one per line.
 fn addresses(text: &str) -> Outcome<Vec<IpAddr>> {
     let address = |line: &str| {
         let bad = |_| Failure::Argument(format!("'{line}' is not an IPv4 or IPv6 address"));

@@ -9,7 +9,7 @@ pub const ADVERTISED_ADDRESS: &str = "advertisedAddress";
 pub const APPLICATION: &str = "application";
 pub const PROTECTION: &str = "protection";
 
-/// The name of a setting as the user wrote it.
+/// Returns the name of a setting as the user wrote it.
 pub fn key(name: &str) -> String {
     match name {
         NAME | ADVERTISED_ADDRESS | APPLICATION | PROTECTION => name.to_owned(),

@@ -59,7 +59,8 @@ impl LogQueue {
         }
     }
 
-    /// Waits up to `timeout` for a line and takes all lines, each ended by `\n`; `None`: no line.
+    /// Waits up to `timeout` for a line and takes all lines, each ended by `
+    /// `; `None` if none came.
     pub fn drain(&self, timeout: Duration) -> Option<String> {
         if self.lines.is_empty() {
             let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);

@@ -84,7 +84,7 @@ impl HeldBytes {
         Self { held_as, bytes }
     }
 
-    /// The owner has so many bytes now.
+    /// Sets the number of bytes that the owner has.
     pub fn set(&mut self, bytes: usize) {
         let (before, now) = (self.bytes, bytes as u64);
         match now.checked_sub(before) {
@@ -95,7 +95,7 @@ impl HeldBytes {
         self.bytes = now;
     }
 
-    /// Bytes that are counted.
+    /// Returns the bytes that are counted.
     #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.bytes as usize
@@ -108,12 +108,12 @@ impl Drop for HeldBytes {
     }
 }
 
-/// All figures by the names that Spark's metrics system shows.
+/// Returns all figures by the names that Spark's metrics system shows.
 pub fn counters() -> Vec<(&'static str, u64)> {
     COUNTS.list()
 }
 
-/// Bytes that are counted for a use, for tests.
+/// Returns the bytes that are counted for a use, for tests.
 #[cfg(test)]
 pub fn now(of: MemoryUse) -> u64 {
     COUNTS.of(of).load(Ordering::Relaxed)

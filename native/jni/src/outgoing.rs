@@ -15,14 +15,14 @@ pub static BATCHES: Registry<SliceBatch> = Registry::new();
 
 /// The slices of one record that Java still holds.
 pub struct SliceBatch {
-    /// By their position in the record; `None`: released.
+    /// The slices by their position in the record; `None` after a slice was released.
     slices: Vec<Option<faro_endpoint::BufferSlice>>,
     /// Number of slices that are not released.
     held: usize,
 }
 
 impl SliceBatch {
-    /// All of them are held.
+    /// Returns slices that are all held.
     pub fn new(slices: Vec<faro_endpoint::BufferSlice>) -> Self {
         Self {
             held: slices.len(),
@@ -41,7 +41,7 @@ impl SliceBatch {
         Some(range.iter_mut().filter_map(Option::take).collect())
     }
 
-    /// Java holds none of them.
+    /// Returns whether Java holds none of them.
     pub fn is_empty(&self) -> bool {
         self.held == 0
     }
@@ -60,7 +60,7 @@ pub struct Outgoing {
     slices: Vec<BufferSlice>,
 }
 
-/// Bytes that `Record::encode` will write for a completion.
+/// Returns the bytes that `Record::encode` will write for a completion.
 pub fn encoded_bytes(completion: &Completion) -> usize {
     RECORD_HEAD_BYTES
         + match &completion.outcome {

@@ -57,7 +57,7 @@ pub struct Record<'a> {
     pub fabric: FabricCode,
     /// Nothing follows for this request.
     pub last: bool,
-    /// At least half of the arena is in use: the bytes are to be copied out of it.
+    /// True if at least half of the arena is in use, so that the bytes should be copied out of it.
     pub scarce: bool,
     /// The memory of the blocks' bytes.
     pub slices: &'a [BufferSlice],
@@ -68,7 +68,7 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Length of the encoded record, a multiple of 8.
+    /// Returns the length of the encoded record, a multiple of 8.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
         RECORD_HEAD_BYTES

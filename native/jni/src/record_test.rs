@@ -8,7 +8,8 @@ use faro_wire::BlockStatus;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// The bytes of a file: hex digits, white space, `#` to the end of a line.
+/// Returns the bytes of a file of hex digits, white space, and comments from `#` to the end of a
+/// line.
 fn golden(name: &str) -> Vec<u8> {
     let path = format!(
         "{}/../../tests/golden/{name}.hex",

@@ -19,7 +19,7 @@ pub struct Registry<T> {
 }
 
 impl<T> Registry<T> {
-    /// An empty registry.
+    /// Returns an empty registry.
     pub const fn new() -> Self {
         Self {
             values: LazyLock::new(|| Mutex::new(SlotMap::new())),
@@ -36,14 +36,14 @@ impl<T> Registry<T> {
         self.lock().insert(value).data().as_ffi()
     }
 
-    /// Takes the value out; `None`: the handle is stale or was never given out.
+    /// Takes the value out. Returns `None` if the handle is stale or was never given out.
     pub fn remove(&self, handle: u64) -> Option<T> {
         let key = key(handle)?;
         self.lock().remove(key)
     }
 
-    /// Changes the value in place, and removes it when `change` says so (`true`); the result of
-    /// `change`. `None`: the handle is stale or was never given out.
+    /// Changes the value in place, and removes it if `change` returns true with its result. Returns
+    /// that result, or `None` if the handle is stale or was never given out.
     pub fn change<R>(&self, handle: u64, change: impl FnOnce(&mut T) -> (R, bool)) -> Option<R> {
         let key = key(handle)?;
         let mut values = self.lock();
@@ -54,7 +54,7 @@ impl<T> Registry<T> {
         Some(result)
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     #[cfg(test)]
     pub fn len(&self) -> usize {
         self.lock().len()
@@ -62,15 +62,17 @@ impl<T> Registry<T> {
 }
 
 impl<T: Clone> Registry<T> {
-    /// A clone of the value (an `Arc`); `None`: the handle is stale or was never given out.
+    /// Returns a clone of the value (an `Arc`), or `None` if the handle is stale or was never given
+    /// out.
     pub fn get(&self, handle: u64) -> Option<T> {
         let key = key(handle)?;
         self.lock().get(key).cloned()
     }
 }
 
-/// The key of a handle. `from_ffi` accepts any number and makes an even generation odd, so that
-/// a wrong number could become a valid key: the key must give the same number back.
+/// Returns the key of a handle. `from_ffi` accepts any number and makes an even generation odd, so
+/// that a wrong number could become a valid key. Therefore the key must convert back to the same
+/// number.
 fn key(handle: u64) -> Option<DefaultKey> {
     let data = KeyData::from_ffi(handle);
     (data.as_ffi() == handle).then(|| DefaultKey::from(data))

@@ -21,7 +21,7 @@ fn client(handle: jlong) -> Outcome<Arc<Client>> {
     })
 }
 
-/// A copy that is wiped; null is empty. Java wipes its array.
+/// Returns a copy that is wiped; null is empty. Java wipes its array.
 fn secret_bytes(env: &Env<'_>, bytes: &JByteArray<'_>) -> Outcome<Zeroizing<Vec<u8>>> {
     if bytes.is_null() {
         return Ok(Zeroizing::default());

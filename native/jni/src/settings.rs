@@ -17,13 +17,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
-const FABRICS: [(&str, FabricChoice); 4] = [
-    ("auto", FabricChoice::Auto),
-    ("verbs", FabricChoice::Verbs),
-    ("tcp", FabricChoice::Tcp),
-    ("shm", FabricChoice::Shm),
-];
-
 const PROTECTIONS: [(&str, Protection); 2] =
     [("clear", Protection::Clear), ("sealed", Protection::Sealed)];
 
@@ -42,7 +35,9 @@ const SETTINGS: [(&str, Setter); 20] = [
     (PROTECTION, |c, v| {
         set(&mut c.security.protection, one_of(v, PROTECTIONS))
     }),
-    ("fabric", |c, v| set(&mut c.fabric, one_of(v, FABRICS))),
+    ("fabric", |c, v| {
+        set(&mut c.fabric, one_of(v, FabricChoice::ALL))
+    }),
     ("bindAddress", |c, v| set(&mut c.bind, address(v))),
     (ADVERTISED_ADDRESS, |c, v| set(&mut c.advertise, address(v))),
     ("port", |c, v| set(&mut c.port, within(v, 0, u16::MAX))),
@@ -87,8 +82,8 @@ const SETTINGS: [(&str, Setter); 20] = [
     }),
 ];
 
-/// The values of settings that are not given. They equal the defaults of the keys, except for the
-/// addresses and the memory limit, which Spark's executors always give.
+/// Returns the values of settings that are not given. They equal the defaults of the keys, except
+/// for the addresses and the memory limit, which Spark's executors always give.
 fn defaults() -> Config {
     let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
     Config {
@@ -113,7 +108,8 @@ fn defaults() -> Config {
 /// address.
 ///
 /// # Errors
-/// `Config`: a value is not allowed. `Argument`: a line without `=`, or an unknown name.
+/// Returns `Config` for a value that is not allowed, and `Argument` for a line without `=` or an
+/// unknown name.
 pub fn parse(text: &str) -> Outcome<Config> {
     let mut config = defaults();
     let mut advertised = false;

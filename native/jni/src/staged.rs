@@ -35,7 +35,8 @@ pub extern "system" fn Java_io_faro_Native_stage<'local>(
     .resolve::<Typed>()
 }
 
-/// `Native.stageBytes`: the file's next bytes. False: no more are wanted.
+/// Implements `Native.stageBytes`: appends the file's next bytes. Returns false if no more are
+/// wanted.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_stageBytes<'local>(
     mut env: EnvUnowned<'local>,

@@ -75,7 +75,7 @@ impl From<ClientError> for Failure {
 }
 
 impl Failure {
-    /// The Java class and the message, for classes with a constructor of one string.
+    /// Returns the Java class and the message, for classes with a constructor of one string.
     fn exception(&self) -> (&'static JNIStr, String) {
         let endpoint = jni_str!("io/faro/EndpointException");
         let closed = jni_str!("io/faro/EndpointException$Closed");
@@ -214,7 +214,7 @@ fn place() -> String {
         .map_or_else(String::new, |place| format!(" at {place}"))
 }
 
-/// The text of a panic, literal or formatted.
+/// Returns the text of a panic, literal or formatted.
 fn text_of(payload: &(dyn Any + Send)) -> &str {
     payload
         .downcast_ref::<&'static str>()

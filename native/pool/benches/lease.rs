@@ -1,5 +1,5 @@
-//! Measures what a lease costs: taking and returning one, by one thread and by two, beside the
-//! system's allocator. Prints one JSON object per figure, which `tests/bench/memory/run` reads.
+//! Measures the cost of a lease: taking and returning one, by one thread and by two, beside the
+//! system's allocator. Prints one JSON object per result, which `tests/bench/memory/run` reads.
 //!
 //! `cargo bench -p faro-pool --bench lease -- [ROUNDS] [SECONDS]`
 
@@ -11,17 +11,18 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 const LIMIT: u64 = 256 << 20;
-/// Leases taken and returned between two looks at the clock.
+/// Number of leases taken and returned between two readings of the clock.
 const BATCH: u32 = 1_000;
 
-/// Processor time of the calling thread, so that other work on the machine does not count.
+/// Returns the processor time of the calling thread, so that other work on the machine does not
+/// count.
 fn busy() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Nanoseconds of processor time of one `pair` (take and return), the mean over `time` and over
-/// `threads` threads that do it at once.
+/// Returns the processor time of one `pair` (take and return) in nanoseconds: the mean over `time`
+/// and over `threads` threads that run at once.
 fn measure(threads: usize, time: Duration, pair: &(dyn Fn() + Sync)) -> f64 {
     let (start, stop) = (Barrier::new(threads), AtomicBool::new(false));
     let run = || {
@@ -46,7 +47,7 @@ fn measure(threads: usize, time: Duration, pair: &(dyn Fn() + Sync)) -> f64 {
 }
 
 fn main() {
-    // `cargo bench` adds an argument of its own.
+    // `cargo bench` adds the argument `--bench`.
     let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
     let mut number = |default: f64| {
         let given = arguments.next();
@@ -54,7 +55,7 @@ fn main() {
     };
     let (rounds, time) = (number(3.0) as u32, Duration::from_secs_f64(number(0.5)));
     let pool: Arc<Pool> = Pool::with_options(PoolOptions {
-        // As in an endpoint, so that the figures include what it costs.
+        // An endpoint sets this too, so the results include its cost.
         idle_release: Duration::from_secs(60),
         ..PoolOptions::new(LIMIT)
     })

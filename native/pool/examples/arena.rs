@@ -1,4 +1,4 @@
-//! A first look at the arena: lease memory, use it, exhaust the arena, return the memory, read the
+//! Shows the arena: leases memory, uses it, exhausts the arena, returns the memory, and reads the
 //! counters.
 //!
 //! `cargo run -p faro-pool --example arena`
@@ -12,8 +12,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pool = Pool::new(MIN_LIMIT_BYTES)?;
     println!("new:        {}", summary(&pool));
 
-    // A lease has the smallest size class that holds the request: 4, 16, 64 or 256 KiB. The purpose
-    // says whose share of the arena it counts against.
+    // A lease has the smallest size class that holds the request: 2, 4, 16, 64 or 256 KiB. The
+    // purpose decides which share of the arena it counts against.
     let mut page = pool.try_lease(PAGE_BYTES, Purpose::Read)?;
     let mut small = pool.try_lease(1000, Purpose::Serve)?;
     println!(
@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(small);
     let again = pool.try_lease(PAGE_BYTES, Purpose::Read)?;
     println!("one again:  {}", summary(&pool));
-    // Memory is recycled as it is: new pages are zero, used ones keep their bytes.
+    // Memory is recycled as it is: new pages are zero, used pages keep their bytes.
     drop(again);
     println!("{:#?}", pool.counters());
     Ok(())

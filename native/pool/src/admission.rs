@@ -1,13 +1,16 @@
-//! Counts the pages that each purpose holds: the hard cap and the reserve, in one atomic word.
+//! Counts the pages that each purpose holds. The hard cap and the reserve are checked in one atomic
+//! word.
 //!
-//! A page is counted here *before* a thread looks for it, and uncounted *after* it is listed as free
-//! again. So a thread that was admitted knows that there is a free page for it: at every moment at
-//! most as many pages are off the lists as were admitted, and one of these admissions is its own.
+//! A page is counted here *before* a thread looks for it, and uncounted *after* it is listed as
+//! free again. So a thread that was admitted knows that there is a free page for it: at every
+//! moment the pages off the lists are at most as many as the admissions, and one of these
+//! admissions is its own.
 //!
-//! The reserve: if readers could hold all pages, two executors could each fill their arena with
-//! leases that wait for the other's bytes, and neither would have a page to answer with. Readers
-//! therefore stop at `limit − reserve`; serving may take all free pages. Reading needs no reserve:
-//! a reply goes into leases that its reader already holds, so serving always ends.
+//! The reserve prevents a deadlock. If readers could hold all pages, two executors could each fill
+//! their arena with leases that wait for the other's bytes, and neither would have a page to answer
+//! with. Readers therefore stop at `limit − reserve`; serving may take all free pages. Reading
+//! needs no reserve: a reply goes into leases that its reader already holds, so serving always
+//! ends.
 //!
 //! Both counts are in one word, so that one compare-exchange checks both bounds. Two counters would
 //! need a lock, or could overshoot.
@@ -22,9 +25,9 @@ const SERVE_ONE: u64 = 1 << 32;
 /// Pages that each purpose holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {
-    /// By `Purpose::Read`.
+    /// Pages held by `Purpose::Read`.
     pub read: u32,
-    /// By `Purpose::Serve`.
+    /// Pages held by `Purpose::Serve`.
     pub serve: u32,
 }
 
@@ -36,7 +39,7 @@ impl Held {
         }
     }
 
-    /// By both.
+    /// Returns the pages held by both.
     pub fn total(self) -> u32 {
         self.read + self.serve
     }
@@ -45,20 +48,20 @@ impl Held {
 /// The bound that a refused admission met, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refused {
-    /// Pages that count against it.
+    /// Number of pages that count against the bound.
     pub held: u32,
-    /// The bound.
+    /// The bound, in pages.
     pub limit: u32,
 }
 
 /// The two counts and their bounds.
 pub(crate) struct PageAdmission {
-    /// Bits 0..32: pages held for reading, ≤ `read_limit`; bits 32..64: for serving. Their sum is
-    /// ≤ `limit`.
+    /// Bits 0..32 count the pages held for reading, ≤ `read_limit`; bits 32..64 those held for
+    /// serving. Their sum is ≤ `limit`.
     held: CachePadded<AtomicU64>,
-    /// Pages of the whole arena.
+    /// Number of pages of the whole arena.
     limit: u32,
-    /// Most pages that readers may hold: `limit` minus the reserve.
+    /// Maximum number of pages that readers may hold: `limit` minus the reserve.
     read_limit: u32,
 }
 
@@ -81,7 +84,7 @@ impl PageAdmission {
     /// Counts one more page.
     ///
     /// # Errors
-    /// The bound that forbids it.
+    /// Returns the bound that forbids it.
     pub(crate) fn enter(&self, purpose: Purpose) -> Result<(), Refused> {
         self.enter_many(purpose, 1)
     }
@@ -89,7 +92,7 @@ impl PageAdmission {
     /// Counts `pages` more pages, all or none.
     ///
     /// # Errors
-    /// The bound that forbids it.
+    /// Returns the bound that forbids it.
     pub(crate) fn enter_many(&self, purpose: Purpose, pages: u32) -> Result<(), Refused> {
         let mut word = self.held.load(Ordering::Relaxed);
         loop {

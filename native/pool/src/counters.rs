@@ -1,59 +1,59 @@
 //! The pool's counters. All are relaxed atomics, so a snapshot is exact only while no thread leases
-//! or returns. A counter that many threads change has a cache line of its own.
+//! or returns. A counter that many threads change has its own cache line.
 
 use crossbeam_utils::CachePadded;
 use faro_sync::atomic::{AtomicU64, Ordering};
 
-/// Snapshot of the pool's counters.
+/// A snapshot of the pool's counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolCounters {
-    /// The hard cap, bytes.
+    /// The hard cap, in bytes.
     pub limit_bytes: u64,
-    /// Bytes of slabs that have memory: those mapped, without those whose pages were released.
+    /// Bytes of slabs that have memory: mapped slabs without those whose pages were released.
     pub mapped_bytes: u64,
-    /// Bytes of idle slabs: de-registered or about to be, with their pages or without.
+    /// Bytes of idle slabs, which are de-registered or about to be, with their pages or without.
     pub idle_bytes: u64,
-    /// Slabs on reserved huge pages of 2 MiB.
+    /// Number of slabs on reserved huge pages of 2 MiB.
     pub huge_slabs: u64,
-    /// Bytes of external memory: wrapped, or allocated to be registered lazily.
+    /// Bytes of external memory, wrapped or allocated to be registered lazily.
     pub external_bytes: u64,
-    /// Bytes of pages taken, whole or split, and what external memory takes of the cap. The
-    /// difference to `leased_bytes` is fragmentation.
+    /// Bytes of pages taken, whole or split, and the part of the cap that external memory takes.
+    /// The difference to `leased_bytes` is fragmentation.
     pub held_bytes: u64,
     /// Bytes leased now; each lease counts with its size class.
     pub leased_bytes: u64,
-    /// The largest value of `leased_bytes` since the start.
+    /// Maximum of `leased_bytes` since the start.
     pub high_water_bytes: u64,
-    /// Leases given since the start.
+    /// Number of leases since the start.
     pub acquisitions: u64,
-    /// Those of memory that had been leased before.
+    /// Number of leases of memory that had been leased before.
     pub reuse_hits: u64,
-    /// Requests that found the pool exhausted.
+    /// Number of requests that found the pool exhausted.
     pub exhausted: u64,
-    /// Blocking requests that had to wait.
+    /// Number of blocking requests that had to wait.
     pub waits: u64,
-    /// Slabs mapped since the start.
+    /// Number of slabs mapped since the start.
     pub slabs_mapped: u64,
-    /// Nanoseconds spent mapping them.
+    /// Nanoseconds spent mapping slabs.
     pub map_ns: u64,
-    /// Times that an idle slab's pages were released to the system.
+    /// Number of times that an idle slab's pages were released to the system.
     pub slabs_released: u64,
-    /// Registrations with devices since the start: of slabs, of slabs that were idle, of external
-    /// memory.
+    /// Number of registrations with devices since the start: of slabs, also after they were idle,
+    /// and of external memory.
     pub registrations: u64,
     /// Nanoseconds spent registering.
     pub registration_ns: u64,
-    /// De-registrations.
+    /// Number of de-registrations.
     pub deregistrations: u64,
     /// Bytes registered with devices now; memory registered with two devices counts twice.
     pub registered_bytes: u64,
-    /// The largest value of `registered_bytes` since the start.
+    /// Maximum of `registered_bytes` since the start.
     pub registered_high_water_bytes: u64,
 }
 
 impl PoolCounters {
-    /// Bytes that are taken and not leased: free small buffers of split pages, and what external
-    /// memory leaves of its last slab.
+    /// Returns the bytes that are taken and not leased: free small buffers of split pages, and the
+    /// rest of external memory's last slab.
     #[must_use]
     pub fn fragmentation_bytes(&self) -> u64 {
         self.held_bytes.saturating_sub(self.leased_bytes)
@@ -65,15 +65,15 @@ impl PoolCounters {
 pub(crate) struct AtomicCounters {
     /// Written only when it grows, which is rare after the start.
     high_water_bytes: CachePadded<AtomicU64>,
-    /// Leases of memory that was not leased before; all others are reuse hits. Counting the rare
-    /// case saves the common one a locked instruction.
+    /// Number of leases of memory that was never leased before; all others are reuse hits. Counting
+    /// the rare case saves a locked instruction in the common one.
     first_uses: AtomicU64,
     exhausted: AtomicU64,
     waits: AtomicU64,
     mapped_bytes: AtomicU64,
     huge_slabs: AtomicU64,
     external_bytes: AtomicU64,
-    /// Leases of external memory since the start.
+    /// Number of leases of external memory since the start.
     wraps: AtomicU64,
     slabs_mapped: AtomicU64,
     map_ns: AtomicU64,
@@ -93,7 +93,7 @@ fn subtract(counter: &AtomicU64, value: u64) {
     counter.fetch_sub(value, Ordering::Relaxed);
 }
 
-/// Raises a maximum. The load saves the locked instruction when there is nothing to do.
+/// Raises a maximum. The load saves the locked instruction if there is nothing to raise.
 fn raise(mark: &AtomicU64, now: u64) {
     if mark.load(Ordering::Relaxed) < now {
         mark.fetch_max(now, Ordering::Relaxed);
@@ -101,7 +101,7 @@ fn raise(mark: &AtomicU64, now: u64) {
 }
 
 impl AtomicCounters {
-    /// A lease was given; `now`: bytes leased with it.
+    /// Counts a lease. `now` is the number of bytes leased with it.
     pub(crate) fn leased(&self, now: u64, reused: bool) {
         raise(&self.high_water_bytes, now);
         if !reused {
@@ -117,7 +117,8 @@ impl AtomicCounters {
         add(&self.waits, 1);
     }
 
-    /// Called before mapping, so that no reader of the counter sees less than is mapped.
+    /// Counts a slab before it is mapped, so that no reader of the counter sees less than is
+    /// mapped.
     pub(crate) fn mapping(&self, bytes: u64) {
         add(&self.mapped_bytes, bytes);
     }
@@ -126,7 +127,8 @@ impl AtomicCounters {
         subtract(&self.mapped_bytes, bytes);
     }
 
-    /// A slab was mapped in `ns` nanoseconds. `true`: it is the first on huge pages.
+    /// Counts a slab that was mapped in `ns` nanoseconds. Returns whether it is the first on huge
+    /// pages.
     pub(crate) fn mapped(&self, ns: u64, huge: bool) -> bool {
         add(&self.slabs_mapped, 1);
         add(&self.map_ns, ns);
@@ -159,8 +161,8 @@ impl AtomicCounters {
         add(&self.deregistrations, 1);
     }
 
-    /// A snapshot without the fields that only the arena knows. `leases`: leases of slabs since the
-    /// start. `released`: bytes of slabs whose pages were released.
+    /// Returns a snapshot without the fields that only the arena knows. `leases` is the number of
+    /// leases of slabs since the start, `released` the bytes of slabs whose pages were released.
     pub(crate) fn snapshot(&self, leases: u64, released: u64) -> PoolCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let first_uses = get(&self.first_uses);

@@ -3,8 +3,9 @@
 use std::fmt;
 use thiserror::Error;
 
-/// Purpose of a lease. Serving has a reserve: a process whose readers hold all that they may hold can still answer its
-/// peers. Without the reserve two executors could wait for each other for ever.
+/// The purpose of a lease. Serving has a reserve, so that a process whose readers hold their whole
+/// share can still answer its peers. Without the reserve two executors could wait for each other
+/// for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// Bytes of blocks that this process reads.
@@ -22,7 +23,7 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// Reason why the pool cannot be made or gives no lease.
+/// The reason that the pool cannot be made or gives no lease.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PoolError {
     /// The limit is below [`MIN_LIMIT_BYTES`](crate::MIN_LIMIT_BYTES).
@@ -34,18 +35,19 @@ pub enum PoolError {
     /// A lease of 0 bytes, or of more than a page.
     #[error("cannot lease {got} bytes, a lease has 1 to {max} bytes")]
     BadSize { got: usize, max: usize },
-    /// The purpose holds its whole share, or all pages of the arena are taken. `held` and `limit`,
-    /// both in bytes of whole pages, belong to the bound that was met.
+    /// The purpose holds its whole share, or all pages of the arena are taken. `held` and `limit`
+    /// are those of the bound that was met, in bytes of whole pages.
     #[error("the arena is exhausted for {purpose}: {held} of {limit} bytes are taken")]
     Exhausted {
         purpose: Purpose,
         held: u64,
         limit: u64,
     },
-    /// External memory of 0 bytes, or of more bytes than a range on the wire can name.
+    /// External memory of 0 bytes, or of more bytes than a range on the wire can describe.
     #[error("cannot register {got} bytes of memory at once, 1 to {max} bytes are possible")]
     BadWrap { got: usize, max: usize },
-    /// External memory that does not fit the limit. `held` counts bytes of whole pages and slabs.
+    /// External memory that does not fit in the limit. `held` counts bytes of whole pages and
+    /// slabs.
     #[error(
         "{got} more bytes cannot be registered: {held} of {limit} bytes are taken, counted in whole \
          slabs of {slab}; raise the memory limit or release other memory first"

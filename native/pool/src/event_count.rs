@@ -1,9 +1,9 @@
-//! An event count: it tells threads that were refused memory that some has returned. Returning
+//! An event count, which tells threads that were refused memory that some has returned. Returning
 //! memory takes no lock unless a thread waits.
 //!
-//! There are two kinds of refused threads: some wait (`lease_before`); progress threads must not wait
-//! (`try_lease`) and have a listener instead. Both follow Dekker's protocol, which needs a
-//! sequentially consistent fence on both sides:
+//! Refused threads either wait (`lease_before`) or, if they are progress threads that must not wait
+//! (`try_lease`), have a listener. Both follow Dekker's protocol, which needs a sequentially
+//! consistent fence on both sides:
 //!
 //! ```text
 //!   refused thread                   returning thread
@@ -11,15 +11,16 @@
 //!   2. fence                         2. fence
 //!   3. looks for memory again        3. looks for registered threads
 //! ```
-//! Of the two fences one comes first, and step 3 of the other thread sees the step 1 before it. So
+//! One of the two fences comes first, and step 3 of the other thread sees the step 1 before it. So
 //! either the refused thread finds the memory, or the returning thread finds the refused one. A
-//! waiter reads the epoch before it looks for memory, and sleeps only while the epoch is the same, so
-//! that memory that returns between the look and the sleep wakes it. `tests/loom.rs` explores this.
+//! waiter reads the epoch before it looks for memory, and sleeps only while the epoch is the same,
+//! so that memory that returns between the look and the sleep wakes it. `tests/loom.rs` explores
+//! this.
 //!
-//! A thread that is refused several leases gives back those that it had taken meanwhile. For threads that were refused
-//! before it began, nothing has changed, and for itself neither: if it told them, it would wake itself without end. Only
-//! those can have missed this memory that looked for some meanwhile, so they are counted when they begin to look and when
-//! they end ([`Before`]).
+//! A thread that is refused several leases gives back those that it had taken meanwhile. That
+//! changes nothing for threads that were refused before it began, nor for itself: if it told
+//! itself, it would wake itself without end. Only threads that looked for memory meanwhile can have
+//! missed this memory. So looks are counted at their start and at their end ([`Before`]).
 
 use crossbeam_utils::CachePadded;
 use faro_sync::atomic::{fence, AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -27,35 +28,36 @@ use faro_sync::{lock, wait_timeout, Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Called when memory has returned.
+/// A function that is called when memory has returned.
 pub type Listener = Arc<dyn Fn() + Send + Sync>;
 
-/// One thread that looks again, in both halves of `EventCount::looks`.
+/// The start of a look, in both halves of `EventCount::looks`.
 const LOOK: u64 = (1 << 32) + 1;
-/// Its end.
+/// The end of a look.
 const END_OF_LOOK: u64 = 1;
 
-/// What was known of the refused threads before a thread took memory.
+/// The count of looks before a thread took memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Before {
     looks: u64,
-    /// Of those that look, so many are this thread.
+    /// Number of current looks that are this thread's own: 0 or 1.
     own: u32,
 }
 
 /// The waiting threads and the listeners.
 pub(crate) struct EventCount {
-    /// Threads in `wait_for`.
+    /// Number of threads in `wait_for`.
     waiters: CachePadded<AtomicU32>,
-    /// A thread with a listener was refused since the listeners were last called.
+    /// True if a thread with a listener was refused since the listeners were last called.
     armed: CachePadded<AtomicBool>,
-    /// Bits 0..32: threads in `arm_and`; bits 32..64: how many there have been, modulo 2^32.
+    /// Bits 0..32 count the threads in `arm_and` now; bits 32..64 count all that have been there,
+    /// modulo 2^32.
     looks: CachePadded<AtomicU64>,
-    /// Grows with every `announce` while a thread waits.
+    /// Incremented by every `announce` while a thread waits.
     epoch: Mutex<u64>,
-    /// Notified after `epoch` has grown.
+    /// Notified after `epoch` was incremented.
     epoch_grew: Condvar,
-    /// Replaced as a whole, so that listeners are called without a lock.
+    /// The list is replaced as a whole, so that listeners are called without a lock.
     listeners: Mutex<Arc<Vec<Listener>>>,
 }
 
@@ -78,7 +80,7 @@ impl EventCount {
         *listeners = Arc::new(more);
     }
 
-    /// Memory has returned and is listed as free: wakes all waiters, and calls the listeners if a
+    /// Announces memory that was listed as free: wakes all waiters, and calls the listeners if a
     /// thread was refused since their last call.
     pub(crate) fn announce(&self) {
         fence(Ordering::SeqCst);
@@ -86,17 +88,20 @@ impl EventCount {
         self.call_listeners();
     }
 
-    /// To be called before memory is taken that may be given back unused, or of which others may use a part.
+    /// Counts the looks before memory is taken that may be given back unused, or of which others
+    /// may use a part.
     pub(crate) fn before_taking(&self) -> Before {
         Before {
-            // Pairs with the release of a look's end: what is taken from now on was there for that look.
+            // Acquire pairs with the release of a look's end: that look saw the memory that is
+            // taken from now on.
             looks: self.looks.load(Ordering::Acquire),
             own: 0,
         }
     }
 
-    /// What was taken after `before` is listed as free again, or a part of it is. Tells the threads that may have looked
-    /// for it meanwhile. A wait in `wait_for` is not counted, and one look more does no harm there.
+    /// Announces memory that was taken after `before` and is, at least in part, free again. Tells
+    /// only the threads that may have looked for it meanwhile. A wait in `wait_for` is not counted,
+    /// because one more look does no harm there.
     pub(crate) fn announce_to_later(&self, before: Before) {
         fence(Ordering::SeqCst);
         self.wake_waiters();
@@ -109,8 +114,8 @@ impl EventCount {
     fn wake_waiters(&self) {
         if self.waiters.load(Ordering::Relaxed) > 0 {
             *lock(&self.epoch) += 1;
-            // Wakes all: they want different sizes for different purposes, and a single one might
-            // not be able to use this memory.
+            // All waiters are woken: they want different sizes for different purposes, and a single
+            // one might not be able to use this memory.
             self.epoch_grew.notify_all();
         }
     }
@@ -126,8 +131,8 @@ impl EventCount {
         }
     }
 
-    /// Tries once more. If that is refused, the next `announce` calls the listeners. `attempt` gets what
-    /// `before_taking` would say, but for this look.
+    /// Tries once more. If that is refused, the next `announce` calls the listeners. `attempt` gets
+    /// the value of `before_taking` without this look.
     pub(crate) fn arm_and<T, E>(
         &self,
         attempt: impl FnOnce(Before) -> Result<T, E>,

@@ -1,13 +1,13 @@
-//! The arena: a bounded set of large slabs of memory, leased to the rest of Faro.
+//! The arena: a bounded set of large slabs of memory, which are leased to the rest of Faro.
 //!
-//! Registered memory is scarce. So a number in the configuration bounds it, the arena takes it from
-//! the system rarely (16 MiB at a time), and leases recycle it:
+//! Registered memory is scarce. So a setting bounds it, the arena takes it from the system rarely
+//! (16 MiB at a time), and leases recycle it:
 //!
 //! ```text
 //!   Pool ── Arena ── admission          pages that each purpose holds; the limit and the reserve
 //!    │        ├───── pages              free pages: small stacks before a bounded queue
 //!    │        ├───── small_buffers      pages split into buffers of 2, 4, 16 or 64 KiB
-//!    │        ├───── slabs              which are mapped, idle, released; external memory's part
+//!    │        ├───── slabs              mapped, idle and released slabs; external memory's part
 //!    │        ├───── registration_pins  whether a slab's pages must stay
 //!    │        └───── event_count        tells refused threads that memory has returned
 //!    ├── Slab × n ── mapping            memfd and its mapping
@@ -15,14 +15,14 @@
 //!    ├── ExternalMemory                 memory outside the slabs: wrapped, or registered lazily
 //!    └── counters
 //! ```
-//! The arena knows numbers, not memory; a loom model and a property test explore it. The pool adds
-//! the slabs. Dropping a lease returns it, on any thread. Slabs stay mapped until the pool and its
-//! last lease are dropped, so that no pointer into one ever dangles. An idle slab gives up its
-//! registration and then its pages; see `registration_pins`.
+//! The arena knows numbers, not memory, so that a loom model and a property test can explore it.
+//! The pool adds the slabs. Dropping a lease returns it, on any thread. Slabs stay mapped until the
+//! pool and its last lease are dropped, so that no pointer into a slab ever dangles. An idle slab
+//! gives up its registration and then its pages (`registration_pins`).
 //!
-//! The pool registers nothing: fabrics do. They find new slabs with [`Pool::slab`], idle ones with
-//! [`Pool::idle_epoch`] and [`Pool::is_idle`], and external memory with [`Lease::external`]. They tell
-//! the pool what they have registered with [`RegistrationPin`] and [`RegistrationCount`].
+//! The pool registers nothing; fabrics do. They find new slabs with [`Pool::slab`], idle ones with
+//! [`Pool::idle_epoch`] and [`Pool::is_idle`], and external memory with [`Lease::external`]. They
+//! report registrations to the pool with [`RegistrationPin`] and [`RegistrationCount`].
 //!
 //! A lease is taken for a purpose, used by its owner alone, and returned when it is dropped:
 //!
@@ -57,7 +57,7 @@ mod pool;
 mod slab;
 mod slabs;
 
-// Public for the loom model only.
+// These modules are public only for the loom model.
 #[cfg(not(loom))]
 mod admission;
 #[cfg(loom)]
@@ -88,14 +88,14 @@ pub use pool::{
 };
 pub use slab::Slab;
 
-/// Bytes of one slab.
+/// Size of a slab in bytes.
 pub const SLAB_BYTES: usize = 16 << 20;
-/// Bytes of one page: the largest lease of a slab.
+/// Size of a page in bytes: the largest lease of a slab.
 pub const PAGE_BYTES: usize = 256 << 10;
-/// Size classes of leases, ascending; the last is a page.
+/// Size classes of leases in bytes, ascending; the last is a page.
 pub const SIZE_CLASSES: [usize; 5] = [2 << 10, 4 << 10, 16 << 10, 64 << 10, PAGE_BYTES];
-/// Bytes that the leases for `bytes` bytes may have together, at most: one and a half times as many, or
-/// 4 KiB.
+/// Returns the maximum bytes that the leases for `bytes` bytes may have together: one and a half
+/// times as many, or 4 KiB.
 const fn allowance(bytes: usize) -> usize {
     let half_more = bytes + bytes / 2;
     if half_more < SIZE_CLASSES[1] {
@@ -105,9 +105,9 @@ const fn allowance(bytes: usize) -> usize {
     }
 }
 
-/// The sizes of the leases, five at most beside whole pages, that hold `bytes` bytes with little waste:
-/// together at most half as much again, from 4 KiB on. One lease of the next size class may have four
-/// times the bytes.
+/// Returns the sizes of the leases that hold `bytes` bytes with little waste: whole pages and at
+/// most five others, together at most one and a half times as many bytes from 4 KiB on. One lease
+/// of the next size class may have four times the bytes.
 pub fn lease_sizes(bytes: usize) -> Vec<usize> {
     let (mut left, mut allowed) = (bytes, allowance(bytes));
     let mut sizes = Vec::with_capacity(bytes / PAGE_BYTES + 1);
@@ -126,9 +126,9 @@ pub fn lease_sizes(bytes: usize) -> Vec<usize> {
     sizes
 }
 
-/// Smallest limit a pool accepts: one slab for each purpose.
+/// Minimum limit of a pool: one slab for each purpose.
 pub const MIN_LIMIT_BYTES: u64 = 2 * SLAB_BYTES as u64;
-/// Largest limit a pool accepts. Its lists are allocated for the limit when it is made.
+/// Maximum limit of a pool. Its lists are allocated for the limit when it is made.
 pub const MAX_LIMIT_BYTES: u64 = 1 << 40;
 
 #[cfg(all(test, not(loom)))]

@@ -6,17 +6,17 @@
 //! memfds in the same way.
 //!
 //! Peers must not write to a slab. There are two ways to forbid it:
-//! - *Huge pages* get the seal `FUTURE_WRITE`. Our own mapping, made before, stays the only one that
-//!   can write. The seal also forbids to punch holes. All pages are allocated when the slab is made,
-//!   because a first access that finds no free huge page is a SIGBUS. These pages are never
+//! - *Huge pages* get the seal `FUTURE_WRITE`. This process's own mapping, made before, stays the
+//!   only one that can write. The seal also forbids holes. All pages are allocated when the slab is
+//!   made, because a first access that finds no free huge page is a SIGBUS. These pages are never
 //!   released: the administrator has reserved them, and no other process could use them.
-//! - *Ordinary pages* are released when the slab is idle, which needs a hole and so forbids that
-//!   seal. Peers get a read-only descriptor instead, and the file's mode forbids to open it for
-//!   writing. A malicious process of the same user can get around that, as it could with ptrace; a
-//!   faulty one cannot. A hole reads as zeroes. If there is no read-only descriptor (no `/proc`), or
-//!   if the pool never releases pages, the slab gets the seal.
+//! - *Ordinary pages* are released when the slab is idle, by a hole, which excludes that seal.
+//!   Peers get a read-only descriptor instead, and the file's mode forbids opening it for writing.
+//!   A malicious process of the same user can get around that, as it could with ptrace; a faulty
+//!   one cannot. A hole reads as zeroes. If there is no read-only descriptor (no `/proc`), or if
+//!   the pool never releases pages, the slab gets the seal.
 //!
-//! Nothing is cleared here. The kernel clears new pages when they are first used; recycled pages
+//! This file clears nothing. The kernel clears new pages when they are first used; recycled pages
 //! keep their bytes.
 //!
 //! `memmap2` maps and unmaps. The memfd, its seals and its holes need `rustix`.
@@ -43,12 +43,13 @@ pub(crate) enum PageKind {
 
 /// A slab's memory.
 pub(crate) struct SlabMapping {
-    /// The whole of `memfd`, readable and writable; unmapped by drop. Never at address 0.
+    /// The mapping of the whole `memfd`, readable and writable; unmapped by drop. It is never at
+    /// address 0.
     mapping: MmapRaw,
-    /// `SLAB_BYTES` long for ever, because it is sealed.
+    /// The memfd; it is always `SLAB_BYTES` long, because it is sealed.
     memfd: OwnedFd,
-    /// A read-only descriptor of the same file, for peers. `None`: peers get `memfd`, which is
-    /// sealed against writing, and pages cannot be released.
+    /// A read-only descriptor of the same file, for peers. If it is `None`, peers get `memfd`,
+    /// which is sealed against writing, and pages cannot be released.
     read_only: Option<OwnedFd>,
     kind: PageKind,
 }
@@ -62,10 +63,10 @@ fn refused(step: &str, error: impl Display) -> PoolError {
 
 impl SlabMapping {
     /// Maps `SLAB_BYTES` on huge pages if `huge` is set and enough of them are free, otherwise on
-    /// ordinary pages. `releasable`: ordinary pages can be released later.
+    /// ordinary pages. `releasable` says whether ordinary pages can be released later.
     ///
     /// # Errors
-    /// `NoMemory`.
+    /// Returns `NoMemory`.
     pub(crate) fn new(huge: bool, releasable: bool) -> Result<Self, PoolError> {
         if huge {
             match Self::huge() {
@@ -79,7 +80,8 @@ impl SlabMapping {
     fn huge() -> Result<Self, PoolError> {
         let flags = MemfdFlags::HUGETLB | MemfdFlags::HUGE_2MB;
         let memfd = create(flags)?;
-        // Allocates all pages. Later there may be none free, and a first access would be a SIGBUS.
+        // All pages are allocated now. Later there may be no free page, and a first access would be
+        // a SIGBUS.
         fallocate(&memfd, FallocateFlags::empty(), 0, SLAB_BYTES as u64)
             .map_err(|e| refused("fallocate of huge pages", e))?;
         let slab = Self::map(memfd, PageKind::Huge)?;
@@ -96,8 +98,8 @@ impl SlabMapping {
                 .ok();
         }
         if slab.read_only.is_none() {
-            // Kernels before 5.1 do not know the seal. There a peer of the same user can write, as
-            // it can with ptrace.
+            // Kernels before 5.1 do not know the seal. On them a peer of the same user can write,
+            // as it can with ptrace.
             if let Err(error) = slab.seal_writes() {
                 log::debug!("{error}");
             }
@@ -109,13 +111,13 @@ impl SlabMapping {
     }
 
     fn map(memfd: OwnedFd, kind: PageKind) -> Result<Self, PoolError> {
-        // A raw mapping: it lends no slices, so that only leases refer to its bytes.
+        // The mapping is raw: it lends no slices, so that only leases refer to its bytes.
         let mapping = MmapOptions::new()
             .len(SLAB_BYTES)
             .map_raw(&memfd)
             .map_err(|e| refused("mmap", e))?;
         if mapping.as_mut_ptr().is_null() {
-            // Possible only if the administrator has set vm.mmap_min_addr to 0.
+            // This is possible only if the administrator has set vm.mmap_min_addr to 0.
             return Err(refused("mmap", "the kernel chose address 0"));
         }
         fcntl_add_seals(&memfd, SealFlags::SHRINK | SealFlags::GROW)
@@ -128,13 +130,13 @@ impl SlabMapping {
         })
     }
 
-    /// Forbids new writable mappings, so it comes after our own.
+    /// Forbids new writable mappings. This process's own mapping must exist before.
     fn seal_writes(&self) -> Result<(), PoolError> {
         fcntl_add_seals(&self.memfd, SealFlags::FUTURE_WRITE | SealFlags::SEAL)
             .map_err(|e| refused("F_SEAL_FUTURE_WRITE", e))
     }
 
-    /// First byte of `SLAB_BYTES` that stay mapped while `self` lives.
+    /// Returns the first of `SLAB_BYTES` bytes that stay mapped while `self` lives.
     pub(crate) fn base(&self) -> NonNull<u8> {
         // SAFETY: `map` refuses a mapping at address 0.
         unsafe { NonNull::new_unchecked(self.mapping.as_mut_ptr()) }
@@ -144,7 +146,7 @@ impl SlabMapping {
         self.kind
     }
 
-    /// The descriptor for peers, which cannot be used to write.
+    /// Returns the descriptor for peers, which cannot be used to write.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.read_only.as_ref().unwrap_or(&self.memfd).as_fd()
     }
@@ -155,7 +157,7 @@ impl SlabMapping {
     }
 
     /// Releases all pages to the system. Addresses, mapping and descriptors stay valid; the bytes
-    /// read as zeroes from now on. Returns `false` if the pages stay.
+    /// read as zeroes from now on. Returns `false` if the pages cannot be released.
     ///
     /// No device may have the slab registered: it would keep the old pages, and processor and device
     /// would see different memory at the same address.
@@ -167,7 +169,7 @@ impl SlabMapping {
                 .is_ok()
     }
 
-    /// Bytes of memory that the file has now.
+    /// Returns the bytes of memory that the file has now.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn resident(&self) -> u64 {
         rustix::fs::fstat(&self.memfd).map_or(0, |stat| stat.st_blocks as u64 * 512)
@@ -181,7 +183,8 @@ fn create(kind: MemfdFlags) -> Result<OwnedFd, PoolError> {
     Ok(memfd)
 }
 
-/// A read-only descriptor of the same file, whose mode then forbids to open it for writing.
+/// Opens a read-only descriptor of the same file, and makes the file's mode forbid opening it for
+/// writing.
 fn read_only(memfd: &OwnedFd) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", memfd.as_raw_fd());
     let read_only = open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -195,7 +198,7 @@ mod tests {
     use super::*;
     use rustix::fs::fcntl_get_seals;
 
-    /// One slab of every kind that this machine has.
+    /// Returns one slab of every kind that this machine has.
     fn kinds() -> Vec<SlabMapping> {
         let mut kinds = vec![
             SlabMapping::ordinary(true).unwrap(),

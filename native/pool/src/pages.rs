@@ -1,16 +1,17 @@
-//! The free pages: for each purpose a small stack of recently returned ones, and one bounded queue.
+//! The free pages. For each purpose a small stack holds recently returned ones; a bounded queue
+//! holds the others.
 //!
-//! A queue alone would hand out the page that was returned longest ago. None of its 256 KiB is in any
-//! cache then, and a copy into it misses on every line. So each purpose keeps its last [`HOT_PAGES`]
-//! returned pages in a stack (2 MiB, about the L2 cache of a core), newest first. When the stack is
-//! full, its *oldest* page moves to the queue. Each purpose has its own stack, because serving and
-//! reading run on different threads and so warm different caches. One thread that fills a page and
-//! reads it again, over 128 MiB: 2.3 GB/s with a queue alone, 7.7 to 11.4 GB/s with the stack (a busy
-//! virtual Xeon with 2 MiB of L2 for each core).
+//! A queue alone would hand out the page that was returned longest ago. None of its 256 KiB is in
+//! any cache then, and a copy into it misses on every line. So each purpose keeps its last
+//! [`HOT_PAGES`] returned pages in a stack (2 MiB, about the L2 cache of a core), newest first. If
+//! the stack is full, its *oldest* page moves to the queue. Each purpose has its own stack, because
+//! serving and reading run on different threads and so warm different caches. One thread that fills
+//! a page and reads it again, over 128 MiB, reaches 2.3 GB/s with a queue alone and 7.7 to 11.4
+//! GB/s with the stack (on a busy virtual Xeon with 2 MiB of L2 for each core).
 //!
-//! A lock guards each stack. The common path only tries it: if another thread holds it, the queue is
-//! used instead, so that no thread waits there for one that has lost its processor. Only a thread that
-//! finds the queue empty waits for the locks, first of its own stack and then of the other purpose's:
+//! A lock guards each stack. The common path only tries it: if another thread holds it, the queue
+//! is used instead, so that no thread waits for one that has lost its processor. Only a thread that
+//! finds the queue empty waits for the locks, first for its own stack's and then for the other's:
 //! those pages are better than a new slab.
 //!
 //! The queue is crossbeam's `ArrayQueue`. It is bounded by the number of pages that can exist, never
@@ -21,29 +22,29 @@ use crossbeam_utils::CachePadded;
 use faro_sync::atomic::{AtomicU64, Ordering};
 use faro_sync::{lock, try_lock, ArrayQueue, Mutex};
 
-/// Pages in a hot stack.
+/// Number of pages in a hot stack.
 pub const HOT_PAGES: usize = 8;
 
 /// Number of a page, counted over all slabs.
 pub type PageIndex = u32;
 
-/// A stack that loses its oldest entry when full.
+/// A stack that drops its oldest entry when it is full.
 struct Hot {
     /// A ring; the newest entry is at `top - 1`, modulo the length.
     slots: [PageIndex; HOT_PAGES],
-    /// Entries, ≤ `HOT_PAGES`.
+    /// Number of entries, ≤ `HOT_PAGES`.
     count: usize,
     /// Position after the newest entry, < `HOT_PAGES`.
     top: usize,
-    /// Pages taken from here since the start. A plain number, because the lock is held anyway; an
-    /// atomic would make a lease slower by a tenth.
+    /// Number of pages taken from here since the start. It is a plain number, because the lock is
+    /// held anyway; an atomic would make a lease slower by a tenth.
     taken: u64,
 }
 
 impl Hot {
-    /// Puts `page` on top; returns the oldest entry if it had to make room.
+    /// Puts `page` on top. Returns the oldest entry if it had to make room.
     fn push(&mut self, page: PageIndex) -> Option<PageIndex> {
-        // In a full ring the slot after the newest entry is the oldest one's.
+        // In a full ring, the slot after the newest entry holds the oldest one.
         let oldest = (self.count == HOT_PAGES).then(|| self.slots[self.top]);
         self.slots[self.top] = page;
         self.top = (self.top + 1) % HOT_PAGES;
@@ -81,11 +82,12 @@ impl Hot {
 
 /// All free pages, each exactly once.
 pub(crate) struct FreePages {
-    /// The last pages that each purpose returned.
+    /// The pages that each purpose returned last.
     hot: [CachePadded<Mutex<Hot>>; 2],
-    /// The other free pages. It has room for all pages that can exist, so that a push cannot fail.
+    /// The other free pages. The queue has room for all pages that can exist, so that a push cannot
+    /// fail.
     cold: ArrayQueue<PageIndex>,
-    /// Pages taken from `cold` since the start.
+    /// Number of pages taken from `cold` since the start.
     cold_taken: AtomicU64,
 }
 
@@ -106,7 +108,7 @@ impl FreePages {
         }
     }
 
-    /// Pages taken since the start.
+    /// Returns the number of pages taken since the start.
     pub(crate) fn taken(&self) -> u64 {
         let hot: u64 = self.hot.iter().map(|hot| lock(hot).taken).sum();
         hot + self.cold_taken.load(Ordering::Relaxed)
@@ -116,8 +118,8 @@ impl FreePages {
         &self.hot[purpose as usize]
     }
 
-    /// The best free page for `purpose`. `None` is no proof that there is none: a page may have moved
-    /// between the lists meanwhile.
+    /// Takes the best free page for `purpose`. `None` does not prove that there is none: a page may
+    /// have moved between the lists meanwhile.
     pub(crate) fn take(&self, purpose: Purpose) -> Option<PageIndex> {
         let other = match purpose {
             Purpose::Read => Purpose::Serve,
@@ -163,10 +165,11 @@ impl FreePages {
         out
     }
 
-    /// Lists a page that is probably in no cache.
+    /// Lists a page that is probably in no processor cache.
     pub(crate) fn give_cold(&self, page: PageIndex) {
         if self.cold.push(page).is_err() {
-            // Happens only if a page is listed twice. Losing a page is better than sharing one.
+            // This happens only if a page is listed twice. Losing a page is better than sharing
+            // one.
             log::error!("page {page} was returned twice; the second return is ignored");
             debug_assert!(false, "page {page} was listed twice");
         }
@@ -202,7 +205,8 @@ mod tests {
         assert_eq!(free.take(Purpose::Serve), Some(0));
         free.give(Purpose::Serve, 0);
         assert_eq!(free.take(Purpose::Read), Some(1));
-        // Nothing of its own and nothing cold: the other purpose's page, rather than a new slab.
+        // With neither its own pages nor cold ones, it takes the other purpose's page rather than a
+        // new slab.
         assert_eq!(free.take(Purpose::Read), Some(0));
         assert_eq!(free.take(Purpose::Read), None);
     }

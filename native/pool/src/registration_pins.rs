@@ -7,9 +7,9 @@
 //!   fabric  de-registers it, drops its pin     word: IDLE | 0       no device reaches it
 //!   pool    releases the pages to the system   (under the lock of slabs)
 //! ```
-//! The arena may activate it again after each step, also under the lock of slabs. Before the second
-//! step nothing was lost. After it the fabric registers the slab again when it needs it. After the
-//! third the pages are new.
+//! The arena may activate the slab again after each step, also under the lock of slabs. Before the
+//! second step nothing is lost. After it, the fabric registers the slab again when it needs it.
+//! After the third, the pages are new.
 //!
 //! The order of the last two steps is essential: a device keeps the pages that were there when it
 //! registered them. If registered pages were released, device and processor would see different
@@ -18,12 +18,13 @@
 
 use faro_sync::atomic::{AtomicU32, Ordering};
 
-/// The slab is idle: all its pages are withdrawn. Changes only under the arena's lock of slabs.
+/// Set while the slab is idle, with all its pages withdrawn. It changes only under the arena's lock
+/// of slabs.
 const IDLE: u32 = 1 << 31;
 
 /// The pins of one slab.
 pub struct RegistrationPins {
-    /// Bit 31: `IDLE`. Bits 0..31: number of pins.
+    /// Bit 31 is `IDLE`; bits 0..31 count the pins.
     word: AtomicU32,
 }
 
@@ -54,7 +55,7 @@ impl RegistrationPins {
         }
     }
 
-    /// Ends a `pin`. The device no longer reaches the pages.
+    /// Ends a `pin`. The device must no longer reach the pages.
     pub fn unpin(&self) {
         let before = self.word.fetch_sub(1, Ordering::Release);
         debug_assert!(before & !IDLE > 0, "unpinned more often than pinned");
@@ -65,12 +66,12 @@ impl RegistrationPins {
         self.word.load(Ordering::Acquire) & IDLE != 0
     }
 
-    /// Called under the lock of slabs, when all pages are withdrawn.
+    /// Marks the slab as idle. Called under the lock of slabs, after all pages are withdrawn.
     pub(crate) fn mark_idle(&self) {
         self.word.fetch_or(IDLE, Ordering::AcqRel);
     }
 
-    /// Called under the lock of slabs, before any page is listed as free.
+    /// Marks the slab as active. Called under the lock of slabs, before any page is listed as free.
     pub(crate) fn activate(&self) {
         self.word.fetch_and(!IDLE, Ordering::AcqRel);
     }

@@ -1,4 +1,4 @@
-//! One slab: its memory, and which parts of it were ever leased.
+//! One slab: its memory, and a record of its parts that were ever leased.
 
 use crate::mapping::{PageKind, SlabMapping};
 use crate::{PoolError, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES};
@@ -7,9 +7,10 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
-/// Pages in a slab.
+/// Number of pages in a slab.
 pub(crate) const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
-/// Bytes for which a `touched` word has one bit. Leases of the smallest class share one.
+/// Number of bytes for which a `touched` word has one bit. Two leases of the smallest class share a
+/// bit.
 const GRAIN_BYTES: usize = PAGE_BYTES / 64;
 
 const _: () = assert!(SLAB_BYTES % PAGE_BYTES == 0);
@@ -18,10 +19,10 @@ const _: () = assert!(SLAB_BYTES <= u32::MAX as usize, "offsets in a slab are u3
 
 /// One slab: a memfd and its mapping. Peers on the same host map it by descriptor.
 pub struct Slab {
-    /// Position in the pool.
+    /// The position in the pool.
     index: u32,
     mapping: SlabMapping,
-    /// By page: which grains were leased since the memory was new.
+    /// By page, the grains that were leased since the memory was new.
     touched: Box<[AtomicU64]>,
 }
 
@@ -29,7 +30,7 @@ impl Slab {
     /// Maps a new slab.
     ///
     /// # Errors
-    /// `NoMemory`; see `SlabMapping::new`.
+    /// Returns `NoMemory`.
     pub(crate) fn map(index: u32, huge: bool, releasable: bool) -> Result<Self, PoolError> {
         Ok(Self {
             index,
@@ -38,20 +39,21 @@ impl Slab {
         })
     }
 
-    /// Notes that `bytes` bytes from byte `first` of a page are leased; both are multiples of a size
-    /// class. Returns whether all grains that they lie in had been leased before.
+    /// Notes that `bytes` bytes from byte `first` of a page are leased; both are multiples of a
+    /// size class. Returns whether all grains that they lie in had been leased before.
     pub(crate) fn touch(&self, page_in_slab: usize, first: usize, bytes: usize) -> bool {
         let grains = bytes.div_ceil(GRAIN_BYTES);
         let mask = (u64::MAX >> (64 - grains)) << (first / GRAIN_BYTES);
         let word = &self.touched[page_in_slab];
-        // Only for counters, so without ordering. The load saves the locked instruction for memory
-        // that was leased before.
+        // These bits are only for counters, so they need no ordering. The load saves the locked
+        // instruction for memory that was leased before.
         word.load(Ordering::Relaxed) & mask == mask
             || word.fetch_or(mask, Ordering::Relaxed) & mask == mask
     }
 
-    /// Releases the pages to the system, if their kind allows it; see `SlabMapping::release`. No lease
-    /// of the slab exists, and no device has it registered. Returns `false` if the pages stay.
+    /// Releases the pages to the system, if their kind allows it (`SlabMapping::release`). No lease
+    /// of the slab may exist, and no device may have it registered. Returns `false` if the pages
+    /// stay.
     pub(crate) fn release(&self) -> bool {
         let given = self.mapping.release();
         if given {
@@ -67,27 +69,27 @@ impl Slab {
         self.mapping.is_releasable()
     }
 
-    /// Position in the pool, from 0, never reused.
+    /// Returns the position in the pool, from 0, which is never reused.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// The memory's file descriptor, for peers: it cannot be used to write.
+    /// Returns the memory's file descriptor for peers, which cannot be used to write.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.mapping.fd()
     }
 
-    /// First byte.
+    /// Returns the address of the first byte.
     pub fn base(&self) -> NonNull<u8> {
         self.mapping.base()
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         SLAB_BYTES
     }
 
-    /// Returns whether it lies on reserved huge pages of 2 MiB.
+    /// Returns whether it uses reserved huge pages of 2 MiB.
     pub fn is_huge(&self) -> bool {
         self.mapping.kind() == PageKind::Huge
     }

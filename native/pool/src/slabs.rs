@@ -1,17 +1,18 @@
-//! Tells mapped, idle and released slabs apart, and counts the part of the limit that external memory takes.
+//! Distinguishes mapped, idle and released slabs, and counts the part of the limit that external
+//! memory takes.
 //!
-//! At every moment `with_memory() + slabs taken by external memory ≤ limit`, where a slab has memory
-//! unless its pages were released. This bounds what can be registered. A lease does not need to check
-//! it: a thread that was admitted (`admission`) and finds no free page knows that other admitted
-//! threads hold the pages of all active slabs. So there are fewer active slabs than the limit
-//! without external memory allows, and one more may be activated or mapped.
+//! At every moment `with_memory() + slabs taken by external memory ≤ limit`, where a slab has
+//! memory unless its pages were released. This bounds the memory that can be registered. A lease
+//! does not need to check it: a thread that was admitted (`admission`) and finds no free page knows
+//! that other admitted threads hold the pages of all active slabs. So there are fewer active slabs
+//! than the limit without external memory allows, and one more may be activated or mapped.
 
 use crate::SLAB_BYTES;
 
-/// A slab of which all pages are withdrawn.
+/// A slab whose pages are all withdrawn.
 struct IdleSlab {
     slab: u32,
-    /// Its pages were released, or cannot be released.
+    /// True if its pages were released, or cannot be released.
     released: bool,
 }
 
@@ -26,11 +27,11 @@ pub enum SlabSource {
 
 /// The states of all slabs.
 pub(crate) struct Slabs {
-    /// Most slabs.
+    /// Maximum number of slabs.
     limit: u32,
-    /// Slabs mapped so far.
+    /// Number of slabs mapped so far.
     mapped: u32,
-    /// In the order in which they became idle.
+    /// The idle slabs, in the order in which they became idle.
     idle: Vec<IdleSlab>,
     /// Bytes of external memory.
     external_bytes: u64,
@@ -50,7 +51,7 @@ impl Slabs {
         self.mapped
     }
 
-    /// Slabs whose pages may be leased.
+    /// Returns the number of slabs whose pages may be leased.
     pub(crate) fn active(&self) -> u32 {
         self.mapped - self.idle()
     }
@@ -64,7 +65,7 @@ impl Slabs {
         released.map(|one| one.slab)
     }
 
-    /// Slabs with memory.
+    /// Returns the number of slabs with memory.
     pub(crate) fn with_memory(&self) -> u32 {
         self.mapped - self.released().count() as u32
     }
@@ -73,7 +74,8 @@ impl Slabs {
         self.idle.iter().any(|one| one.slab == slab)
     }
 
-    /// The slab whose use costs least: an idle one with its pages, then one without, then a new one.
+    /// Returns the slab whose use costs least: an idle one with its pages, then one without, then a
+    /// new one.
     pub(crate) fn next(&self) -> Option<SlabSource> {
         match self.cheapest() {
             Some(at) => Some(SlabSource::Idle(self.idle[at].slab)),
@@ -87,7 +89,7 @@ impl Slabs {
         full.or(self.idle.len().checked_sub(1))
     }
 
-    /// The slab of `next` is active from now on.
+    /// Notes that the slab of `next` is active.
     pub(crate) fn taken(&mut self) {
         match self.cheapest() {
             Some(at) => drop(self.idle.remove(at)),
@@ -104,7 +106,8 @@ impl Slabs {
         self.idle.push(IdleSlab { slab, released });
     }
 
-    /// An idle slab with its pages for which `free` is true. It counts as released from now on.
+    /// Chooses an idle slab with its pages for which `free` is true. It counts as released from now
+    /// on.
     pub(crate) fn choose_to_release(&mut self, free: impl Fn(u32) -> bool) -> Option<u32> {
         let found = |one: &&mut IdleSlab| !one.released && free(one.slab);
         let one = self.idle.iter_mut().find(found)?;
@@ -112,7 +115,8 @@ impl Slabs {
         Some(one.slab)
     }
 
-    /// Slabs of the limit that external memory takes, with `more` bytes added.
+    /// Returns the number of slabs of the limit that external memory takes, with `more` bytes
+    /// added.
     pub(crate) fn wrapped_slabs(&self, more: u64) -> u64 {
         self.external_bytes
             .saturating_add(more)

@@ -1,18 +1,19 @@
 //! Small buffers: pages that are split for leases of 2, 4, 16 or 64 KiB.
 //!
 //! There is one `SmallBuffers` for each purpose and small size class. It knows the split pages that
-//! have a free buffer, each with a bit mask of the free ones (128 of 2 KiB at most). A
-//! split page without a free buffer is on no list. A page whose last buffer returns is whole again
-//! and leaves at once.
+//! have a free buffer, each with a bit mask of the free ones (128 of 2 KiB at most). A split page
+//! without a free buffer is on no list. A page whose last buffer returns is whole again and leaves
+//! at once.
 //!
 //! Purposes do not share a split page, and a split page counts as a whole (`admission`). Otherwise
 //! readers could scatter one small lease over each page, and the reserve for serving would have
 //! enough bytes but not one free page.
 //!
-//! A lock and an ordered map, not a queue of buffers: a page becomes whole only if its buffers can be
-//! taken out of the middle of the free list. The order of the map fills the lowest pages first, so
-//! that the others become whole (address-ordered first fit, as in jemalloc). A reply takes one small
-//! lease, not one for each block, and the critical section is a few dozen instructions.
+//! The state is a lock and an ordered map rather than a queue of buffers: a page becomes whole only
+//! if its buffers can be taken out of the middle of the free list. The order of the map fills the
+//! lowest pages first, so that the others become whole (address-ordered first fit, as in jemalloc).
+//! A reply takes one small lease, not one for each block, and the critical section is a few dozen
+//! instructions.
 
 use crate::pages::PageIndex;
 use faro_sync::{lock, Mutex};
@@ -23,21 +24,21 @@ type Mask = u128;
 
 /// The free buffers of one size class for one purpose.
 pub(crate) struct SmallBuffers {
-    /// Mask of a page of which all buffers are free.
+    /// The mask of a page whose buffers are all free.
     whole: Mask,
     split: Mutex<Split>,
 }
 
 /// The state under the lock.
 struct Split {
-    /// Pages with free and used buffers: no mask here is 0 or `whole`.
+    /// Pages with free and used buffers: no mask is 0 or `whole`.
     partial: BTreeMap<PageIndex, Mask>,
-    /// Buffers taken from pages that were split already, since the start.
+    /// Number of buffers taken from pages that were split already, since the start.
     taken: u64,
 }
 
 impl SmallBuffers {
-    /// Splits pages into `buffers` buffers each, 2 to 128.
+    /// Returns a list of pages that are split into `buffers` buffers each, 2 to 128.
     pub(crate) fn new(buffers: u32) -> Self {
         debug_assert!((2..=128).contains(&buffers));
         Self {
@@ -49,12 +50,13 @@ impl SmallBuffers {
         }
     }
 
-    /// Buffers taken since the start, without the first of each page.
+    /// Returns the number of buffers taken since the start, without the first of each page.
     pub(crate) fn taken(&self) -> u64 {
         lock(&self.split).taken
     }
 
-    /// A free buffer of a page that is already split: the page and the buffer's index in it.
+    /// Takes a free buffer of a page that is already split. Returns the page and the buffer's index
+    /// in it.
     pub(crate) fn take(&self) -> Option<(PageIndex, u32)> {
         let mut split = lock(&self.split);
         let split = &mut *split;
@@ -77,7 +79,8 @@ impl SmallBuffers {
         0
     }
 
-    /// Returns a buffer. `true`: it was the last one in use, so that the whole page is the caller's.
+    /// Returns a buffer. The result is `true` if it was the last one in use: then the caller holds
+    /// the whole page.
     #[must_use]
     pub(crate) fn give(&self, page: PageIndex, index: u32) -> bool {
         let partial = &mut lock(&self.split).partial;

@@ -14,7 +14,7 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(600)
 }
 
-/// Leases pages until refused.
+/// Leases pages until the pool refuses.
 fn fill(pool: &Arc<Pool>, purpose: Purpose) -> (Vec<Lease>, PoolError) {
     let mut leases = Vec::new();
     loop {
@@ -107,7 +107,7 @@ fn contains_is_exact_at_the_edges_and_never_overflows() {
 
 #[test]
 fn readers_leave_the_reserve_to_owners() {
-    // Two slabs: the reserve is one slab. Sixteen: an eighth, two slabs.
+    // With two slabs the reserve is one slab; with sixteen it is an eighth, two slabs.
     for (slabs, reserve) in [(2, 1), (16, 2)] {
         let pool = Pool::new((slabs * SLAB_BYTES) as u64).unwrap();
         let (readers, refused) = fill(&pool, Purpose::Read);
@@ -162,7 +162,7 @@ fn small_leases_cannot_eat_the_reserve_either() {
     let mut small: Vec<_> =
         std::iter::from_fn(|| pool.try_lease(4096, Purpose::Read).ok()).collect();
     assert_eq!(small.len(), PAGES_PER_SLAB * 64);
-    // One small lease left in each page: the worst scatter there is.
+    // One small lease is left in each page: the worst possible scatter.
     small.sort_by_key(|lease| (lease.slab(), lease.offset()));
     let scattered: Vec<_> = small
         .into_iter()
@@ -263,7 +263,8 @@ fn a_waiter_gets_what_another_thread_returns() {
         let waits = pool.counters().waits;
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| pool.lease_before(bytes, Purpose::Read, far()));
-            // Not before it has been refused, so that it can only end by being told.
+            // Memory returns only after the thread was refused, so that only an announcement can
+            // end its wait.
             while pool.counters().waits == waits {
                 std::thread::yield_now();
             }
@@ -307,7 +308,7 @@ fn a_refusal_of_several_leases_is_no_return_of_memory() {
     let (mut leases, _) = fill(&pool, Purpose::Read);
     leases.truncate(leases.len() - 2);
     assert_eq!(calls(), 1, "the refusal that ended the filling");
-    // Two pages are free: each of these would have some of its leases.
+    // Two pages are free, so each of these requests could get some of its leases.
     let several: [&[usize]; 4] = [
         &[PAGE_BYTES; 3],
         &[PAGE_BYTES, 3_000, PAGE_BYTES],

@@ -1,4 +1,4 @@
-//! Memory outside the slabs: what it counts as, when it is cleaned up, and that nothing is left.
+//! Tests memory outside the slabs: how it counts, when it is cleaned up, and that nothing is left.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
@@ -15,7 +15,7 @@ fn pool() -> Arc<Pool> {
     Pool::new((SLABS * SLAB_BYTES) as u64).unwrap()
 }
 
-/// Wraps a box of this test, which says so on `gone` when it is cleaned up.
+/// Wraps a box of this test; its clean-up sends a message on `gone`.
 fn wrap(pool: &Arc<Pool>, bytes: usize, gone: &Sender<&'static str>) -> Result<Lease, WrapRefused> {
     let mut owned = vec![3_u8; bytes.max(1)].into_boxed_slice();
     let start = NonNull::new(owned.as_mut_ptr()).unwrap();

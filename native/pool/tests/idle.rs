@@ -1,4 +1,4 @@
-//! Idle slabs: when they go to rest, what they give up, and that nobody notices.
+//! Tests idle slabs: when they become idle, what they give up, and that no user notices.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
@@ -12,7 +12,7 @@ const NOW: Duration = Duration::ZERO;
 
 fn pool() -> Arc<Pool> {
     let options = PoolOptions {
-        // Longer than any test takes: only slabs that a test lets rest are idle.
+        // This is longer than any test takes, so only slabs that a test marks are idle.
         idle_release: Duration::from_secs(3600),
         huge_pages: false,
         ..PoolOptions::new((SLABS * SLAB_BYTES) as u64)
@@ -24,7 +24,7 @@ fn page(pool: &Arc<Pool>) -> Lease {
     pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap()
 }
 
-/// A pool with all slabs mapped, written and free again.
+/// Returns a pool whose slabs are all mapped, written and free again.
 fn used() -> Arc<Pool> {
     let pool = pool();
     let mut all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| page(&pool)).collect();
@@ -33,7 +33,7 @@ fn used() -> Arc<Pool> {
     pool
 }
 
-/// Bytes of memory behind the slabs.
+/// Returns the bytes of memory behind the slabs.
 fn resident(pool: &Pool) -> u64 {
     (0..)
         .map_while(|index| pool.slab(index))
@@ -63,7 +63,7 @@ fn idle_slabs_give_their_pages_back_and_one_stays() {
     assert_eq!(counters.mapped_bytes, SLAB_BYTES as u64);
     assert!(!pool.is_idle(0), "leases are packed into the lowest");
     assert_eq!(pool.mark_idle(NOW), 0);
-    // Same numbers, same places: nothing dangles and nothing new is mapped.
+    // The same indices must have the same addresses, and nothing new may be mapped.
     let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| page(&pool)).collect();
     assert!(pool.try_lease(1, Purpose::Serve).is_err());
     let counters = pool.counters();
@@ -92,7 +92,7 @@ fn new_pages_are_zero_and_count_as_new() {
 #[test]
 fn a_slab_with_one_buffer_in_use_stays() {
     let pool = used();
-    // One page is cut, of whatever slab; that one stays, and so does what is in it.
+    // One page is split. Its slab must stay, with the page's content.
     let mut index = pool.try_lease(1, Purpose::Read).unwrap();
     index.bytes_mut().fill(9);
     assert_eq!(pool.mark_idle(NOW), SLABS as u32 - 1);
@@ -124,7 +124,7 @@ fn pages_stay_while_a_device_has_them() {
     drop(pins.pop());
     assert_eq!(pool.release_idle_pages(u32::MAX), 1);
     assert_eq!(resident(&pool), ((SLABS - 1) * SLAB_BYTES) as u64);
-    // Woken before the device let go: nothing was lost.
+    // The slabs are activated before the device was de-registered, so nothing is lost.
     let all: Vec<_> = (0..SLABS * PAGES_PER_SLAB).map(|_| page(&pool)).collect();
     let lost = |lease: &&Lease| lease.bytes().iter().any(|byte| *byte != 7);
     assert_eq!(all.iter().filter(lost).count(), PAGES_PER_SLAB);

@@ -1,5 +1,5 @@
-//! Ten thousand lives of each kind of memory leave nothing: no descriptor, no mapping, no byte of
-//! the cap. One test, so that nothing else of this process comes and goes meanwhile.
+//! Ten thousand cycles of each kind of memory must leave nothing: no descriptor, no mapping, no
+//! byte of the cap. It is one test, so that nothing else in this process changes meanwhile.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CYCLES: usize = 10_000;
-/// The bound of the heap's growth; far less than a page for each cycle.
+/// Maximum growth of the heap, far less than a page for each cycle.
 const HEAP_PAGES: u64 = 256;
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Mapped pages in all; the number of lines depends on how the kernel joins them.
+/// Returns the number of mapped pages. The number of lines would depend on how the kernel joins
+/// mappings.
 fn mapped() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split_whitespace().next().unwrap().parse().unwrap()
@@ -24,7 +25,7 @@ fn mapped() -> u64 {
 fn pool() -> Arc<Pool> {
     let options = PoolOptions {
         idle_release: Duration::from_secs(3600),
-        // They are never given back.
+        // Huge pages are never released.
         huge_pages: false,
         ..PoolOptions::new(4 * SLAB_BYTES as u64)
     };
@@ -45,7 +46,7 @@ fn ten_thousand_lives_leave_nothing() {
         let pin = pool.pin(0).unwrap();
         drop((lease, other, outside, pin));
         if at % 16 == 0 {
-            // Both slabs that the cycles need wake again.
+            // Both slabs that the cycles need become active again.
             let all: Vec<_> = (0..SLAB_BYTES / PAGE_BYTES + 1)
                 .map(|_| pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap())
                 .collect();
@@ -68,7 +69,7 @@ fn ten_thousand_lives_leave_nothing() {
     assert!(after.slabs_released >= before.slabs_released + CYCLES as u64 / 16);
     drop(pool);
 
-    // Pools themselves, a tenth as often: each maps a slab.
+    // Pools themselves are made a tenth as often, because each maps a slab.
     let (files, pages) = (descriptors(), mapped());
     for _ in 0..CYCLES / 10 {
         let pool = self::pool();

@@ -2,8 +2,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p faro-pool --test loom --release`
 //!
-//! A lost wake-up shows as loom's "deadlock", a page given to two as a failed assertion. What each
-//! model would miss was tried by removing the line it guards (see the comment on each).
+//! A lost wake-up shows as loom's "deadlock", a page with two owners as a failed assertion. Each
+//! model was tried without the line that it guards, and failed (see the comment on each).
 #![cfg(loom)]
 
 use faro_pool::arena::{Allocation, Arena, Geometry, MapSlab};
@@ -27,7 +27,7 @@ fn far() -> Instant {
     Instant::now() + Duration::from_secs(3600)
 }
 
-/// An arena of tiny slabs, with an owner for each page and a count of the maps.
+/// An arena of tiny slabs, with an owner for each page and a count of the mappings.
 struct World {
     arena: Arena,
     taken: Vec<AtomicBool>,
@@ -35,7 +35,7 @@ struct World {
 }
 
 impl World {
-    /// One-page slabs.
+    /// Returns an arena of one-page slabs.
     fn new(pages: u32, reserve_pages: u32) -> Arc<Self> {
         Self::of_slabs(pages, 1, reserve_pages)
     }
@@ -65,7 +65,7 @@ impl World {
         })
     }
 
-    /// A whole page is nobody else's.
+    /// Checks that a whole page has no other owner, and takes it.
     fn own(&self, allocation: Allocation) -> Allocation {
         if allocation.class == PAGE {
             let taken = self.taken[allocation.page as usize].swap(true, Ordering::Relaxed);
@@ -92,8 +92,8 @@ impl World {
     }
 }
 
-/// Two readers and an owner on two pages. Fails if a page is listed before it is released or if
-/// an owner finds the reserve used (`Admission::enter` without the reader's bound).
+/// Two readers and an owner share two pages. Fails if a page is listed before it is released, or if
+/// an owner finds the reserve used (`PageAdmission::enter` without the reader's bound).
 #[test]
 fn a_page_has_one_owner_and_the_reserve_is_there() {
     model(|| {
@@ -125,8 +125,8 @@ fn a_page_has_one_owner_and_the_reserve_is_there() {
     });
 }
 
-/// Two who find nothing map one slab, not two. Fails if `grow` does not look again once it has the
-/// lock.
+/// Two threads that find nothing must map one slab, not two. Fails if `grow` does not look again
+/// after it has the lock.
 #[test]
 fn a_slab_is_mapped_for_all_who_wait_for_it() {
     model(|| {
@@ -142,8 +142,9 @@ fn a_slab_is_mapped_for_all_who_wait_for_it() {
     });
 }
 
-/// Fails without either fence of the gate, if the epoch is read after the attempt, or if a page is
-/// uncounted before it is listed: then the waiter maps a slab that readers can have no use for.
+/// A waiter must not miss a return. Fails without either fence of the event count, if the epoch is
+/// read after the attempt, or if a page is uncounted before it is listed: then the waiter maps a
+/// slab that readers cannot use.
 #[test]
 fn no_wake_up_is_lost() {
     model(|| {
@@ -162,7 +163,7 @@ fn no_wake_up_is_lost() {
     });
 }
 
-/// One return wakes a waiter that cannot use it as well as one that can: fails with `notify_one`.
+/// One return must wake a waiter that can use it among those that cannot: fails with `notify_one`.
 #[test]
 fn the_right_waiter_wakes_among_several() {
     model(|| {
@@ -173,7 +174,7 @@ fn the_right_waiter_wakes_among_several() {
             let world = Arc::clone(&world);
             thread::spawn(move || world.wait(PAGE, purpose))
         });
-        // The reader may not have it all: only the owner that waits can be helped for certain.
+        // The reader may not have all of it: only the waiting owner can be helped with certainty.
         world.give(serving);
         world.give(reading);
         for waiter in waiters {
@@ -182,8 +183,8 @@ fn the_right_waiter_wakes_among_several() {
     });
 }
 
-/// Two small leases, one page, nothing ever returns: both must succeed. Fails without the
-/// announcement after `cut`.
+/// Two small leases share one page, and nothing ever returns: both must succeed. Fails without the
+/// announcement after a page is split.
 #[test]
 fn a_waiter_hears_of_a_page_that_was_cut() {
     model(|| {
@@ -225,7 +226,7 @@ fn the_last_buffer_joins_the_page_while_another_is_taken() {
     });
 }
 
-/// Whoever was refused hears of the next return. Fails if the attempt after arming is left out, or
+/// A refused thread must hear of the next return. Fails if the attempt after arming is left out, or
 /// without either fence.
 #[test]
 fn a_refusal_is_followed_by_a_call() {
@@ -253,8 +254,8 @@ fn a_refusal_is_followed_by_a_call() {
     });
 }
 
-/// A thread that wants a small buffer and a page, of one page, gives back what it took. Whoever looked meanwhile hears of
-/// it, as of any return.
+/// A thread that wants a small buffer and a page, of one page, gives back what it took. Threads
+/// that looked meanwhile must hear of it, as of any return.
 #[test]
 fn a_refusal_of_several_is_heard_by_those_who_looked_meanwhile() {
     model(|| {
@@ -282,11 +283,11 @@ fn a_refusal_of_several_is_heard_by_those_who_looked_meanwhile() {
     });
 }
 
-/// What a device and a processor see of a slab: pages of a generation.
+/// A slab's memory as a device and a processor see it: pages of a generation.
 struct Memory {
-    /// Grows when the pages are given back.
+    /// Incremented when the pages are released.
     generation: AtomicU32,
-    /// A device has the slab registered.
+    /// True while a device has the slab registered.
     registered: AtomicBool,
 }
 
@@ -307,7 +308,7 @@ impl Memory {
     }
 }
 
-/// An arena of two slabs of one page; both were used, so that one can rest.
+/// Returns an arena of two slabs of one page; both were used, so that one can become idle.
 fn two_slabs() -> Arc<World> {
     let world = World::new(2, 1);
     let both = [Purpose::Read, Purpose::Serve].map(|purpose| world.attempt(PAGE, purpose));
@@ -317,9 +318,10 @@ fn two_slabs() -> Arc<World> {
     world
 }
 
-/// Leases while idle slabs are withdrawn and released: whoever is admitted gets a page, nobody maps
-/// a slab anew, and no page of a leased page goes. Fails if `rest` lists no page of a slab that
-/// is in use again, if `grow` does not wake, or if the pages go without the lock of slabs.
+/// Leases are taken while idle slabs are withdrawn and released: an admitted thread must get a
+/// page, no slab may be mapped again, and no page of a leased page may be released. Fails if
+/// `mark_idle` lists no page of a slab that is in use again, if `grow` does not activate idle
+/// slabs, or if the pages are released without the lock of slabs.
 #[test]
 fn a_slab_rests_or_is_leased() {
     model(|| {
@@ -348,8 +350,8 @@ fn a_slab_rests_or_is_leased() {
     });
 }
 
-/// A fabric registers a slab that another thread has rest and released. Fails if a resting slab can
-/// be pinned, or if its pages go while it is.
+/// A fabric registers a slab that another thread marks as idle and releases. Fails if an idle slab
+/// can be pinned, or if its pages are released while it is pinned.
 #[test]
 fn pages_do_not_go_from_under_a_device() {
     model(|| {
@@ -362,11 +364,11 @@ fn pages_do_not_go_from_under_a_device() {
                 world.arena.release_one(&|_| memory.release());
             })
         };
-        // The higher one is what rests.
+        // The slab with the higher index becomes idle.
         let pins = world.arena.registration_pins(1).expect("a slab");
         if pins.pin() {
             memory.registered.store(true, Ordering::Relaxed);
-            // Whoever has a lease may use the device now; a slab that rests is let go.
+            // A thread with a lease may use the device now; an idle slab is de-registered.
             memory.registered.store(false, Ordering::Relaxed);
             pins.unpin();
         }
@@ -376,8 +378,8 @@ fn pages_do_not_go_from_under_a_device() {
     });
 }
 
-/// A lease of a slab that is resting can always be registered again. Fails if `activate` comes after
-/// the pages are listed.
+/// A lease's slab can always be registered again, even if it was just idle. Fails if `activate`
+/// comes after the pages are listed.
 #[test]
 fn whoever_has_a_lease_can_pin_its_slab() {
     model(|| {
@@ -404,8 +406,8 @@ fn whoever_has_a_lease_can_pin_its_slab() {
     });
 }
 
-/// Memory outside the slabs and leases compete for the last slab. Fails if it is counted after it
-/// is looked whether there is room.
+/// External memory and leases compete for the last slab. Fails if the memory is counted after the
+/// check for room.
 #[test]
 fn outside_memory_and_leases_share_the_cap() {
     const SLAB: u64 = faro_pool::SLAB_BYTES as u64;

@@ -1,4 +1,4 @@
-//! Random histories of leases and returns against an oracle that is a list of byte ranges.
+//! Compares random histories of leases and returns with an oracle: a list of byte ranges.
 
 use faro_pool::{
     Lease, Pool, PoolError, PoolOptions, Purpose, PAGE_BYTES, SIZE_CLASSES, SLAB_BYTES,
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 const SLABS: usize = 3;
 const PAGES: usize = SLABS * SLAB_BYTES / PAGE_BYTES;
-/// One slab, which is more than an eighth of three.
+/// The reserve is one slab, because a slab is more than an eighth of three.
 const READ_PAGES: usize = PAGES - SLAB_BYTES / PAGE_BYTES;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// So many leases of so many bytes.
+    /// Takes a number of leases of a number of bytes each.
     Lease(usize, Purpose, usize),
-    /// Returns so many leases, picked by the numbers.
+    /// Returns leases that the indices pick.
     Return(Vec<prop::sample::Index>),
     /// Returns everything of one purpose.
     ReturnAll(Purpose),
-    /// Has idle slabs rest, and gives back the pages of so many.
+    /// Marks slabs as idle, and releases the pages of some of them.
     Idle(u32),
 }
 
@@ -43,11 +43,11 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Computes the expected state from nothing but the leases alive.
+/// Computes the expected state from the live leases only.
 #[derive(Default)]
 struct Oracle {
     live: Vec<(Purpose, Lease)>,
-    /// Start to end of every live lease.
+    /// The start and the end of every live lease.
     ranges: BTreeMap<u64, u64>,
 }
 
@@ -79,7 +79,7 @@ impl Oracle {
         self.ranges.remove(&range(&lease).0);
     }
 
-    /// Pages with a live lease of `purpose` in them; of one class, if given.
+    /// Returns the pages with a live lease of `purpose`, of one class if it is given.
     fn pages(&self, purpose: Purpose, class: Option<usize>) -> BTreeMap<u64, usize> {
         let mut pages = BTreeMap::new();
         for (of, lease) in &self.live {

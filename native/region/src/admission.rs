@@ -1,32 +1,32 @@
 //! Decides which chunks are worth a slot.
 //!
-//! Filling a slot reads a whole chunk to serve a part of it. That pays when the rest is asked for
+//! Filling a slot reads a whole chunk to serve a part of it. That pays if the rest is asked for
 //! while the chunk is still there: many reducers each want a small part of the same chunk of a map
-//! output with many partitions. It does not pay for bytes that are read once, nor when slots are
-//! evicted before the next reader comes. So a chunk gets a slot at its third access; a scan accesses
-//! each chunk once. Accesses are counted in two generations, so that a chunk that is not accessed
-//! again within some thousand accesses is forgotten. This is TinyLFU's doorkeeper (Einziger et al.
-//! 2017) with exact counts, which are possible because there are few chunks. The table compares the
-//! count with that of the chunk which would be evicted.
+//! output with many partitions. It does not pay for bytes that are read once, nor if slots are
+//! evicted before the next reader comes. So a chunk gets a slot at its third access; a scan
+//! accesses each chunk once. Accesses are counted in two generations, so that a chunk that is not
+//! accessed again within some thousand accesses is forgotten. This is TinyLFU's doorkeeper
+//! (Einziger et al. 2017) with exact counts, which are possible because there are few chunks. The
+//! table compares the count with that of the chunk that would be evicted.
 //!
-//! After some accesses for each slot, all counts are halved: what was asked for often, and is not any
-//! more, must not keep its slot for ever.
+//! After some accesses for each slot, all counts are halved, so that a chunk that was asked for
+//! often, and is no longer, does not keep its slot for ever.
 
 use crate::table::Chunk;
 use faro_sync::HashMap;
 
 /// The access at which a chunk gets a slot.
 const ACCESSES: u16 = 3;
-/// Accesses for each slot after which counts are halved.
+/// Number of accesses for each slot after which counts are halved.
 const SAMPLE: usize = 10;
 
 /// Counts accesses, of at most twice `capacity` chunks.
 pub(crate) struct ChunkAdmission {
     now: HashMap<Chunk, u16>,
     before: HashMap<Chunk, u16>,
-    /// Chunks in one generation.
+    /// Maximum number of chunks in one generation.
     capacity: usize,
-    /// Accesses until counts are halved.
+    /// Number of accesses until counts are halved.
     until_halved: usize,
     sample: usize,
 }
@@ -36,15 +36,16 @@ impl ChunkAdmission {
         Self {
             now: HashMap::default(),
             before: HashMap::default(),
-            // Enough to count the chunks that will find a slot. More would admit chunks that are
-            // evicted before they are used again.
+            // This is enough to count the chunks that will find a slot. More would admit chunks
+            // that are evicted before they are used again.
             capacity: 4 * slots,
             until_halved: SAMPLE * slots,
             sample: SAMPLE * slots,
         }
     }
 
-    /// Counts an access of a chunk without a slot. `Some`: it is worth a slot, with that many accesses.
+    /// Counts an access of a chunk without a slot. Returns the number of its accesses if it is
+    /// worth a slot.
     pub(crate) fn count_access(&mut self, chunk: Chunk) -> Option<u16> {
         let earlier = self.before.get(&chunk).copied().unwrap_or(0);
         if self.now.len() >= self.capacity && !self.now.contains_key(&chunk) {
@@ -55,8 +56,8 @@ impl ChunkAdmission {
         (*count >= ACCESSES).then_some(*count)
     }
 
-    /// Any access, of a chunk with a slot or without. True: counts were halved here, and those of the
-    /// table are to be halved.
+    /// Counts any access, of a chunk with a slot or without. Returns true if counts were halved, so
+    /// that the table's counts must be halved too.
     pub(crate) fn halves(&mut self) -> bool {
         self.until_halved = self.until_halved.saturating_sub(1);
         if self.until_halved > 0 {
@@ -69,8 +70,8 @@ impl ChunkAdmission {
         true
     }
 
-    /// Forgets the accesses of all regions of a group: what will have their names is not what was
-    /// accessed.
+    /// Forgets the accesses of all regions of a group, because their names will belong to other
+    /// bytes.
     pub(crate) fn forget(&mut self, group: u32) {
         for generation in [&mut self.now, &mut self.before] {
             generation.retain(|(region, _), _| region.group != group);
@@ -95,7 +96,7 @@ mod tests {
     fn what_is_forgotten_begins_anew() {
         let mut admission = ChunkAdmission::new(1);
         for number in 0..5 {
-            // Both generations have some.
+            // Both generations have accesses of these chunks.
             admission.count_access(chunk(number));
             admission.count_access(chunk(number));
         }

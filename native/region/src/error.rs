@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Reason why a region cannot be exported or a chunk cache cannot be made.
+/// The reason that a region cannot be exported or a chunk cache cannot be made.
 #[derive(Debug, Error)]
 pub enum RegionError {
     /// The file cannot be opened.
@@ -21,12 +21,12 @@ pub enum RegionError {
         /// The file.
         path: PathBuf,
     },
-    /// No slots, or more than a page has room for versions.
+    /// The number of slots is 0, or a page has no room for so many versions.
     #[error("{got} slots are not possible, a chunk cache has 1 to {max}")]
     Slots {
         /// The number that was asked for.
         got: usize,
-        /// The largest possible number.
+        /// The maximum number.
         max: usize,
     },
     /// An error of the arena.

@@ -1,7 +1,8 @@
-//! One region: a file, read without a mapping and, if wanted, without sleeping.
+//! A region: a file that is read without a mapping and, if wanted, without sleeping.
 //!
-//! A region does not hold its file open: there may be more regions than a process may have descriptors.
-//! Its `Source` opens the file when bytes are wanted and decides how long it stays open.
+//! A region does not hold its file open, because there may be more regions than a process may have
+//! descriptors. Its `Source` opens the file when bytes are wanted, and decides how long it stays
+//! open.
 
 use crate::RegionError;
 use faro_sync::simulated;
@@ -14,11 +15,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
-/// Name of a region in its owner. The bytes under a name never change: a file that is replaced gets
-/// another name.
+/// The name of a region in its owner. The bytes under a name never change: a file that is replaced
+/// gets another name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RegionId {
-    /// The group that is forgotten together (a shuffle).
+    /// The group, which is forgotten as a whole (a shuffle).
     pub group: u32,
     /// The member of the group (one generation of a map output).
     pub member: i64,
@@ -26,7 +27,7 @@ pub struct RegionId {
 
 /// An open file. It stays open as long as the handle lives.
 pub trait OpenFile: Send + Sync {
-    /// The file.
+    /// Returns the file.
     fn file(&self) -> &File;
 }
 
@@ -38,17 +39,18 @@ impl OpenFile for File {
 
 /// Opens the file of a region.
 pub trait Source: Send + Sync {
-    /// The file if it is open; does not sleep.
+    /// Returns the file if it is open; does not sleep.
     fn opened(&self) -> Option<Arc<dyn OpenFile>>;
 
-    /// The file, which is opened if it is not open; may sleep.
+    /// Opens the file if it is not open; may sleep.
     ///
     /// # Errors
-    /// What opening it says; any error when its bytes are not those of the region any more.
+    /// Returns the error of opening it, and any error if its bytes are no longer those of the
+    /// region.
     fn open(&self) -> io::Result<Arc<dyn OpenFile>>;
 }
 
-/// The source of a region that stays open.
+/// The source of a region whose file stays open.
 struct KeptSource(Arc<File>);
 
 impl Source for KeptSource {
@@ -65,15 +67,15 @@ impl Source for KeptSource {
 pub struct Region {
     id: RegionId,
     source: Box<dyn Source>,
-    /// Length when it was exported; at least 1.
+    /// The length when the region was exported, in bytes; at least 1.
     bytes: u64,
-    /// `false` once the file system has refused `RWF_NOWAIT`, or a container the call. (ext4, xfs, btrfs
-    /// and tmpfs of recent kernels know it; NFS and FUSE do not.)
+    /// `false` after the file system has refused `RWF_NOWAIT`, or a container the call. (ext4, xfs,
+    /// btrfs and tmpfs of recent kernels support it; NFS and FUSE do not.)
     nowait: AtomicBool,
 }
 
 impl Region {
-    /// A region of `bytes` bytes, at least 1, of the file that `source` opens.
+    /// Returns a region of `bytes` bytes, at least 1, of the file that `source` opens.
     pub fn new(id: RegionId, bytes: u64, source: Box<dyn Source>) -> Self {
         debug_assert!(bytes > 0);
         Self {
@@ -87,7 +89,7 @@ impl Region {
     /// Exports a file that stays open as long as the region lives.
     ///
     /// # Errors
-    /// `Open`; `Empty` for a file of no bytes.
+    /// Returns `Open` if the file cannot be opened, and `Empty` if it has no bytes.
     pub fn export(id: RegionId, path: &Path) -> Result<Self, RegionError> {
         let open = || {
             let file = File::open(path)?;
@@ -106,31 +108,31 @@ impl Region {
         Ok(Self::new(id, bytes, Box::new(KeptSource(Arc::new(file)))))
     }
 
-    /// Its name.
+    /// Returns the region's name.
     pub fn id(&self) -> RegionId {
         self.id
     }
 
-    /// Bytes, at least 1.
+    /// Returns the length in bytes, at least 1.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Returns whether a read that must not sleep can bring bytes.
+    /// Returns whether a read that must not sleep can read bytes.
     pub fn knows_nowait(&self) -> bool {
         self.nowait.load(Ordering::Relaxed)
     }
 
-    /// The region with its file, if that is open; does not sleep.
+    /// Returns the region with its file if that is open; does not sleep.
     pub fn opened(&self) -> Option<OpenRegion<'_>> {
         let file = self.source.opened()?;
         Some(OpenRegion { region: self, file })
     }
 
-    /// The region with its file open; may sleep.
+    /// Returns the region with its file open; may sleep.
     ///
     /// # Errors
-    /// What opening the file says.
+    /// Returns the error of opening the file.
     pub fn open(&self) -> io::Result<OpenRegion<'_>> {
         let file = self.source.open()?;
         Ok(OpenRegion { region: self, file })
@@ -145,24 +147,24 @@ impl fmt::Debug for Region {
     }
 }
 
-/// A region whose file is open. Meant for one read: descriptors are few.
+/// A region whose file is open. It is meant for one read, because descriptors are few.
 pub struct OpenRegion<'a> {
     region: &'a Region,
     file: Arc<dyn OpenFile>,
 }
 
 impl OpenRegion<'_> {
-    /// The file, to be mapped.
+    /// Returns the file, to be mapped.
     pub fn file(&self) -> &File {
         self.file.file()
     }
 
-    /// Fills the front of `buffer` from `offset` with what is in the page cache, without sleeping;
-    /// returns how much that was. Less than `buffer.len()`: the rest has to come from the medium
-    /// (or the file ended, which `read` will tell).
+    /// Fills the front of `buffer` from `offset` with bytes in the page cache, without sleeping,
+    /// and returns their number. If it is less than `buffer.len()`, the rest must be read from the
+    /// medium (or the file has ended, which `read` detects).
     ///
     /// # Errors
-    /// What `preadv2` says, other than that it would have to wait.
+    /// Returns the error of `preadv2`, except that it would have to wait.
     pub fn read_cached(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         match simulated::page_is_resident() {
             None => {}
@@ -182,7 +184,7 @@ impl OpenRegion<'_> {
                 Ok(count) => done += count,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => break,
-                // `PERM`: a container's list of system calls does not have this one.
+                // `PERM` means that a container's list of allowed system calls lacks this one.
                 Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::PERM) => {
                     self.region.nowait.store(false, Ordering::Relaxed);
                 }
@@ -195,13 +197,13 @@ impl OpenRegion<'_> {
     /// Fills `buffer` from `offset`; may sleep.
     ///
     /// # Errors
-    /// What `pread` says; `UnexpectedEof` when the file has become shorter.
+    /// Returns the error of `pread`, and `UnexpectedEof` if the file has become shorter.
     pub fn read(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file().read_exact_at(buffer, offset)
     }
 
-    /// Asks the kernel to drop the file from the page cache. Errors are ignored. For tests and
-    /// benchmarks that need a major fault.
+    /// Asks the kernel to drop the file from the page cache, for tests and benchmarks that need a
+    /// major fault. Errors are ignored.
     pub fn drop_from_cache(&self) {
         use rustix::fs::{fadvise, Advice};
         let _ = fadvise(self.file(), 0, None, Advice::DontNeed);

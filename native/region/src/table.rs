@@ -1,8 +1,8 @@
 //! The chunk cache's table, without its memory: which chunk is in which slot, how many readers it
-//! has, which slot is next to be evicted.
+//! has, and which slot is evicted next.
 //!
-//! It knows neither pages nor files, so that a property test and a loom model can explore it. The
-//! states of a slot that has a page:
+//! It knows neither pages nor files, so that a property test and a loom model can explore it. A
+//! slot that has a page has these states:
 //!
 //! ```text
 //!            begin_fill              publish
@@ -11,30 +11,30 @@
 //!     └───────────────────────┴────────────────────┘
 //!               abandon              forget
 //! ```
-//! A resident slot with readers is neither evicted nor emptied: when its chunk is forgotten, the
-//! last reader empties it. Local readers hold a slot for as long as they copy. Remote readers do not;
-//! they compare versions instead.
+//! A resident slot with readers is neither evicted nor emptied: if its chunk is forgotten, the last
+//! reader empties it. Local readers hold a slot while they copy. Remote readers do not; they
+//! compare versions instead.
 //!
 //! Eviction is CLOCK (Corbató 1968): a hand goes round the slots, passes over those that were used
 //! since it last came by, and takes the first that was not. It stays where it stopped. One eviction
-//! looks at no more than `SCAN` slots that it could take, so that the time under the lock does not
-//! grow with the number of slots: if all of those were used, it takes the first of them.
+//! checks at most `SCAN` slots that it could take, so that the time under the lock does not grow
+//! with the number of slots: if all of them were used, it takes the first.
 //!
-//! A chunk that is to take another's slot has to be asked for clearly more often than the one that is
-//! evicted (TinyLFU, Einziger et al. 2017). Otherwise chunks that are used in turn, and are a few more
-//! than there are slots, would evict each other at every use.
+//! A chunk that takes another's slot must be asked for clearly more often than the evicted one
+//! (TinyLFU, Einziger et al. 2017). Otherwise chunks that are used in turn, and are a few more than
+//! there are slots, would evict each other at every use.
 
 use crate::RegionId;
 use faro_sync::HashMap;
 
-/// Position of a slot.
+/// The index of a slot.
 pub type Slot = usize;
 
 /// A chunk of a region: the region's name and the chunk's number in it.
 pub type Chunk = (RegionId, u64);
 
-/// Evictable slots that one eviction looks at. Enough to find one of the less used ones; a scan of
-/// that length takes well below a microsecond.
+/// Maximum number of evictable slots that one eviction checks. It is enough to find one of the less
+/// used ones, and takes well below a microsecond.
 const SCAN: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,16 +50,17 @@ enum SlotState {
 #[derive(Debug, Clone, Copy)]
 struct SlotEntry {
     state: SlotState,
-    /// The chunk that it holds or is filled with; `None` also when the chunk was forgotten while it
-    /// had readers.
+    /// The chunk that it holds or is filled with. It is also `None` if the chunk was forgotten
+    /// while it had readers.
     chunk: Option<Chunk>,
-    /// Bytes of the chunk.
+    /// Length of the chunk in bytes.
     length: usize,
-    /// Local readers.
+    /// Number of local readers.
     readers: u32,
-    /// Used since the hand came by.
+    /// True if it was used since the hand came by.
     referenced: bool,
-    /// Accesses of the chunk, those before it was resident among them; halved from time to time.
+    /// Number of accesses of the chunk, including those before it was resident; halved from time to
+    /// time.
     accesses: u16,
 }
 
@@ -69,7 +70,7 @@ impl SlotEntry {
     }
 }
 
-/// Reason why `begin_fill` gives no slot.
+/// The reason that `begin_fill` returns no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoSlot {
     /// The chunk is in a slot.
@@ -78,27 +79,27 @@ pub enum NoSlot {
     Filling,
     /// All slots have readers, are being filled, or have no page.
     AllHeld,
-    /// The chunk that would be evicted is asked for as often.
+    /// The chunk that would be evicted is asked for about as often.
     NotWorth,
 }
 
-/// The table.
+/// The table of slots and chunks.
 #[derive(Debug)]
 pub struct Table {
     by_chunk: HashMap<Chunk, Slot>,
     slots: Vec<SlotEntry>,
-    /// The slot that the next eviction looks at first.
+    /// The slot that the next eviction checks first.
     hand: Slot,
     /// Slots in state `Empty`.
     empty: Vec<Slot>,
     /// Slots in state `NoPage`; the last is the next to get one.
     without_page: Vec<Slot>,
-    /// Chunks that were evicted, since the start.
+    /// Number of chunks that were evicted since the start.
     evictions: u64,
 }
 
 impl Table {
-    /// A table of `slots` slots, none of which has a page.
+    /// Returns a table of `slots` slots, none of which has a page.
     pub fn new(slots: usize) -> Self {
         let entry = SlotEntry {
             state: SlotState::NoPage,
@@ -118,7 +119,7 @@ impl Table {
         }
     }
 
-    /// The slot that holds `chunk`, with one more reader until `release`.
+    /// Returns the slot that holds `chunk`, with one more reader until `release`.
     pub fn acquire(&mut self, chunk: Chunk) -> Option<Slot> {
         let slot = *self.by_chunk.get(&chunk)?;
         let entry = &mut self.slots[slot];
@@ -131,13 +132,13 @@ impl Table {
         Some(slot)
     }
 
-    /// Returns whether a slot holds `chunk`. Not a use of it.
+    /// Returns whether a slot holds `chunk`. This does not count as a use of it.
     pub fn has(&self, chunk: Chunk) -> bool {
         let slot = self.by_chunk.get(&chunk);
         slot.is_some_and(|slot| self.slots[*slot].state == SlotState::Resident)
     }
 
-    /// Takes away the reader that `acquire` or `publish` added.
+    /// Removes the reader that `acquire` or `publish` added.
     pub fn release(&mut self, slot: Slot) {
         let entry = &mut self.slots[slot];
         debug_assert!(entry.readers > 0, "slot {slot} was released twice");
@@ -147,22 +148,23 @@ impl Table {
         }
     }
 
-    /// A slot for the caller to fill with `chunk`, until `publish` or `abandon`. An empty slot if
-    /// there is one, otherwise a chunk is evicted.
+    /// Returns a slot for the caller to fill with `chunk`, until `publish` or `abandon`. It is an
+    /// empty slot if there is one; otherwise a chunk is evicted.
     ///
     /// # Errors
-    /// The reason why there is none.
+    /// Returns the reason that there is none.
     pub fn begin_fill(&mut self, chunk: Chunk) -> Result<Slot, NoSlot> {
         self.fill(chunk, 1, |_| true)
     }
 
-    /// As `begin_fill`, for a chunk that was accessed so often; another chunk is evicted only if it was
-    /// accessed clearly less often.
+    /// Returns a slot as `begin_fill` does, for a chunk with `accesses` accesses. Another chunk is
+    /// evicted only if it was accessed clearly less often.
     ///
     /// # Errors
-    /// Those of `begin_fill`; `NotWorth`.
+    /// Returns the errors of `begin_fill`, and `NotWorth`.
     pub fn begin_fill_if_worth(&mut self, chunk: Chunk, accesses: u16) -> Result<Slot, NoSlot> {
-        // By half, and by more than the one access by which two chunks that take turns differ.
+        // It must have half as many accesses more, and more than the one by which two chunks that
+        // take turns differ.
         let beats = |victim: u16| accesses > victim.saturating_add(victim / 2).saturating_add(1);
         self.fill(chunk, accesses, beats)
     }
@@ -191,8 +193,8 @@ impl Table {
         Ok(slot)
     }
 
-    /// The slot of `begin_fill` now holds `length` bytes of its chunk. It has one reader, which the
-    /// caller releases.
+    /// Publishes the slot of `begin_fill`, which now holds `length` bytes of its chunk. It has one
+    /// reader, which the caller must release.
     pub fn publish(&mut self, slot: Slot, length: usize) {
         let entry = &mut self.slots[slot];
         debug_assert_eq!(entry.state, SlotState::Filling);
@@ -202,15 +204,15 @@ impl Table {
         entry.referenced = true;
     }
 
-    /// The slot of `begin_fill` becomes empty.
+    /// Empties the slot of `begin_fill`.
     pub fn abandon(&mut self, slot: Slot) {
         debug_assert_eq!(self.slots[slot].state, SlotState::Filling);
         self.make_empty(slot);
     }
 
-    /// Drops all resident chunks of a group. Returns their slots, whose versions have to change. A
+    /// Drops all resident chunks of a group. Returns their slots, whose versions must change. A
     /// slot with readers becomes empty with its last reader. A slot that is being filled is not
-    /// touched: the bytes under a name never change, so they are right, and will be evicted.
+    /// touched: the bytes under a name never change, so they are right, and they will be evicted.
     pub fn forget(&mut self, group: u32) -> Vec<Slot> {
         let slots: Vec<Slot> = self
             .by_chunk
@@ -230,14 +232,14 @@ impl Table {
         slots
     }
 
-    /// Halves what is known of accesses, so that chunks which are no longer asked for make room.
+    /// Halves the counts of accesses, so that chunks that are no longer asked for make room.
     pub fn halve_accesses(&mut self) {
         for entry in &mut self.slots {
             entry.accesses /= 2;
         }
     }
 
-    /// Bytes of the chunk in a slot.
+    /// Returns the length of the chunk in a slot, in bytes.
     pub fn length(&self, slot: Slot) -> usize {
         self.slots[slot].length
     }
@@ -247,17 +249,17 @@ impl Table {
         !self.empty.is_empty()
     }
 
-    /// Slots that have a page and no chunk.
+    /// Returns the number of slots that have a page and no chunk.
     pub fn empty_slots(&self) -> usize {
         self.empty.len()
     }
 
-    /// The slot that `add_page` gives a page to.
+    /// Returns the slot that `add_page` will give a page to.
     pub fn slot_without_page(&self) -> Option<Slot> {
         self.without_page.last().copied()
     }
 
-    /// The slot of `slot_without_page` has a page from now on.
+    /// Notes that the slot of `slot_without_page` has a page.
     pub fn add_page(&mut self) {
         if let Some(slot) = self.without_page.pop() {
             self.slots[slot].state = SlotState::Empty;
@@ -266,8 +268,8 @@ impl Table {
     }
 
     /// Takes the pages away from up to `max` slots that have no readers, are not being filled, and
-    /// that `may` allows: empty ones first, then in the order of the hand, those not used since it
-    /// came by before the others. One round at most.
+    /// are accepted by `may`. Empty slots come first, then the others in the order of the hand,
+    /// those not used since it came by before the rest. The hand goes round at most once.
     pub fn take_pages(&mut self, max: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
         let taken = self.least_used(max, may);
         for slot in &taken {
@@ -280,7 +282,7 @@ impl Table {
         taken
     }
 
-    /// The slots that `take_pages` would take.
+    /// Returns the slots that `take_pages` would take.
     pub fn least_used(&self, max: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
         let empty = self.empty.iter().copied().filter(|slot| may(*slot));
         let mut taken: Vec<Slot> = empty.take(max).collect();
@@ -306,19 +308,19 @@ impl Table {
         taken
     }
 
-    /// Chunks that can be read.
+    /// Returns the number of chunks that can be read.
     pub fn residents(&self) -> usize {
         let resident =
             |entry: &&SlotEntry| entry.state == SlotState::Resident && entry.chunk.is_some();
         self.slots.iter().filter(resident).count()
     }
 
-    /// Chunks that were evicted for others, since the start.
+    /// Returns the number of chunks that were evicted for others since the start.
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
 
-    /// Panics if the table contradicts itself; for tests.
+    /// Panics if the table contradicts itself. For tests.
     pub fn check(&self) {
         for (chunk, slot) in &self.by_chunk {
             assert_eq!(self.slots[*slot].chunk, Some(*chunk), "slot {slot}");
@@ -358,11 +360,11 @@ impl Table {
         self.empty.push(slot);
     }
 
-    /// Evicts by CLOCK the chunk that `beats` accepts by its accesses. The slot stays `Resident`, without
-    /// a chunk, until the caller changes it.
+    /// Evicts by CLOCK a chunk whose number of accesses `beats` accepts. The slot stays `Resident`,
+    /// without a chunk, until the caller changes it.
     ///
     /// # Errors
-    /// `AllHeld`: no slot is evictable; `NotWorth`.
+    /// Returns `AllHeld` if no slot is evictable, and `NotWorth` if `beats` accepts none.
     fn evict(&mut self, beats: impl Fn(u16) -> bool) -> Result<Slot, NoSlot> {
         let mut first_used = None;
         let mut seen = 0;
@@ -407,7 +409,7 @@ mod tests {
         (id, number as u64)
     }
 
-    /// A table whose slots all hold a chunk: slot `i` chunk `i`.
+    /// Returns a table whose slots all hold a chunk: slot `i` holds chunk `i`.
     fn full(slots: usize) -> Table {
         let mut table = Table::new(slots);
         for number in 0..slots {
@@ -429,12 +431,12 @@ mod tests {
     fn the_hand_stays_where_it_stopped() {
         let slots = 3 * SCAN;
         let mut table = full(slots);
-        // All were used. Each eviction looks at the next `SCAN` slots and takes the first of them.
+        // All were used. Each eviction checks the next `SCAN` slots and takes the first of them.
         for (round, number) in (slots..slots + 3).enumerate() {
             assert_eq!(fill(&mut table, number), round * SCAN);
             assert_eq!(table.hand, (round + 1) * SCAN % slots);
         }
-        // From here on the slots that it passed over are found at once.
+        // Now the slots that it passed over are found at once.
         assert_eq!(fill(&mut table, slots + 3), 1, "slot 0 was just filled");
         assert_eq!(table.hand, 2);
         assert_eq!(table.evictions(), 4);
@@ -455,7 +457,7 @@ mod tests {
     #[test]
     fn chunks_that_are_used_in_turn_do_not_evict_each_other() {
         let mut table = full(4);
-        // Six chunks in turn: the four that are resident stay, however long it goes on.
+        // Six chunks are used in turn: the four that are resident stay, however often this repeats.
         for round in 1..=300_u16 {
             for number in 0..4 {
                 table.acquire(chunk(number)).unwrap();
@@ -504,7 +506,7 @@ mod tests {
     #[test]
     fn pages_are_taken_from_empty_slots_then_from_unused_ones() {
         let mut table = full(6);
-        // Evicts slot 0 and clears the marks of all; then slots 1 and 3 are used.
+        // This evicts slot 0 and clears the marks of all; then slots 1 and 3 are used.
         let empty = table.begin_fill(chunk(9)).unwrap();
         table.abandon(empty);
         for used in [1, 3] {

@@ -1,7 +1,7 @@
-//! Versions: how a reader on another machine, without a lock, knows which bytes it read.
+//! Versions tell a reader on another machine, without a lock, which bytes it has read.
 //!
 //! Each slot has a version, one 64-bit word. All versions lie in one lease, so that one remote READ
-//! brings many. An odd version means that the slot is empty or being overwritten. An even version
+//! reads many. An odd version means that the slot is empty or being overwritten. An even version
 //! means that the slot holds the bytes that were published under it. No version is used twice.
 //!
 //! ```text
@@ -20,15 +20,15 @@
 //!
 //! Step 3 of the client is a wait, not an order of posting. Two READs posted one after the other on
 //! one queue pair are not enough: PCI Express does not order the reads of a device, so the server's
-//! NIC may fetch the version before it fetches the bytes. The client therefore posts the READ of the
-//! versions when the READs of the bytes have completed (`pull.rs` in the endpoint). A reader in the
-//! server's own process has an acquire fence in that place ([`still`]).
+//! NIC may fetch the version before it fetches the bytes. The client therefore posts the READ of
+//! the versions when the READs of the bytes have completed (`pull.rs` in the endpoint). A reader in
+//! the server's own process has an acquire fence instead ([`still`]).
 //!
-//! Step 2 of the server has to order stores for a device, which a release fence does not do on every
-//! architecture; see [`device_write_barrier`].
+//! Step 2 of the server must order stores for a device, which a release fence does not do on every
+//! architecture (see [`device_write_barrier`]).
 //!
-//! This is a sequence lock (as in Linux) whose first look at the version was made by the server.
-//! `tests/loom.rs` explores it.
+//! This is a sequence lock (as in Linux) in which the server reads the first version for the
+//! client. `tests/loom.rs` explores it.
 
 use faro_sync::atomic::{fence, AtomicU64, Ordering};
 use faro_sync::device_write_barrier;
@@ -36,7 +36,7 @@ use faro_sync::device_write_barrier;
 /// A slot's version.
 pub type Version = u64;
 
-/// Bytes of one version in memory: a little-endian word.
+/// Size of a version in memory, in bytes: a little-endian word.
 pub const VERSION_BYTES: usize = 8;
 
 /// Returns whether bytes were published under this version: it is even.
@@ -45,9 +45,9 @@ pub fn is_stable(version: Version) -> bool {
     version % 2 == 0
 }
 
-/// Steps 1 and 2 of the server: makes the version odd, before the slot's bytes are overwritten. Does
-/// nothing but the barrier if it is odd. Only one thread may be between `begin` and `publish` of one
-/// word.
+/// Does steps 1 and 2 of the server: makes the version odd, before the slot's bytes are
+/// overwritten. If it is odd already, only the barrier remains. Only one thread may be between
+/// `begin` and `publish` of one word.
 pub fn begin(word: &AtomicU64) {
     let now = word.load(Ordering::Relaxed);
     if is_stable(now) {
@@ -57,19 +57,19 @@ pub fn begin(word: &AtomicU64) {
     device_write_barrier();
 }
 
-/// Steps 4 and 5 of the server: publishes the slot's bytes. Returns the version under which they
-/// are published.
+/// Does steps 4 and 5 of the server: publishes the slot's bytes. Returns the version under which
+/// they are published.
 pub fn publish(word: &AtomicU64) -> Version {
     let next = word.load(Ordering::Relaxed) + 1;
     debug_assert!(is_stable(next), "published without begin");
-    // The even version may not become visible before any of the bytes.
+    // The even version must not become visible before any of the bytes.
     device_write_barrier();
     word.store(next, Ordering::Release);
     next
 }
 
-/// Steps 3 and 4 of a client in the server's process: whether the bytes that it read before are
-/// those published under `expected`.
+/// Does steps 3 and 4 of a client in the server's process: returns whether the bytes that it has
+/// read are those published under `expected`.
 pub fn still(word: &AtomicU64, expected: Version) -> bool {
     fence(Ordering::Acquire);
     word.load(Ordering::Relaxed) == expected

@@ -1,4 +1,4 @@
-//! Reads, staging, eviction and giving back, step by step.
+//! Tests reads, staging, eviction and the return of pages, step by step.
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)]
 
@@ -46,7 +46,7 @@ impl World {
         Region::export(id(member), &path).unwrap()
     }
 
-    /// Leaves the first bytes of a region's file.
+    /// Truncates a region's file to its first `bytes` bytes.
     fn cut(&self, member: i64, bytes: u64) {
         let mut options = std::fs::File::options();
         let file = options
@@ -103,7 +103,7 @@ fn what_is_asked_for_often_becomes_resident_and_stays_right() {
         "all were staged because they were asked for"
     );
     assert_eq!(counters.cached_chunks, 3);
-    // Across the border of a resident and an absent chunk.
+    // The range crosses from a resident chunk to an absent one.
     let (from, to) = (PAGE_BYTES - 10, PAGE_BYTES + 10);
     assert_eq!(world.read(&region, from as u64, 20), expected[from..to]);
     world.cache.check();
@@ -176,7 +176,8 @@ fn eviction_changes_the_version_before_the_bytes() {
 
 #[test]
 fn the_same_bytes_under_a_new_version_are_not_the_same() {
-    // A payload cannot pass for a version: equal bytes, all of them like an odd version's.
+    // The bytes must not be mistaken for a version: all of them are equal, like those of an odd
+    // version.
     let world = World::new(1);
     let path = world.dir.path().join("ones");
     std::fs::write(&path, vec![1; PAGE_BYTES]).unwrap();
@@ -220,7 +221,7 @@ fn what_was_used_since_the_hand_came_by_stays() {
     for region in &regions[..3] {
         world.cache.prefetch(region, 0, true).unwrap();
     }
-    // The hand clears all three and takes the first.
+    // The hand clears all three marks and takes the first slot.
     world.cache.prefetch(&regions[3], 0, true).unwrap();
     assert!(world.cache.get(id(1), 0).is_none());
     drop(world.cache.get(id(2), 0).unwrap());
@@ -229,7 +230,7 @@ fn what_was_used_since_the_hand_came_by_stays() {
     assert!(world.cache.get(id(3), 0).is_none());
 }
 
-/// As reduce tasks read map outputs, of which there are three times as many as slots.
+/// Reads map outputs as reduce tasks do; there are three times as many as slots.
 #[test]
 fn regions_that_are_read_in_turn_do_not_evict_each_other() {
     let world = World::new(4);
@@ -242,10 +243,10 @@ fn regions_that_are_read_in_turn_do_not_evict_each_other() {
         }
     }
     let counters = world.cache.counters();
-    // Two rounds until chunks are worth a slot; a few change places while the counts are small.
+    // Chunks are worth a slot after two rounds; a few change places while the counts are small.
     assert!(counters.evictions < 20, "{counters:?}");
     assert!(counters.exits.resident > 180 * 4, "{counters:?}");
-    // A chunk that all ask for later gets a slot all the same.
+    // A chunk that is then asked for by all must still get a slot.
     for _ in 0..400 {
         world.read(&regions[11], 0, 20);
     }
@@ -370,7 +371,7 @@ fn staged(cache: &Arc<ChunkCache>, mut bytes: &[u8]) -> StagedFile {
     let mut staged = cache.stage();
     while !bytes.is_empty() {
         let room = staged.room();
-        // Not always all of it.
+        // `room` may be shorter than the rest of the bytes.
         let now = room.len().min(bytes.len()).min(100_000);
         if now == 0 {
             break;
@@ -389,11 +390,11 @@ fn a_staged_file_is_resident_without_a_read() {
         let member = bytes as i64;
         let expected = pattern(member, bytes);
         let mut staged = staged(&world.cache, &expected);
-        // Asked for, and not used.
+        // The room is asked for twice and not used.
         assert!(!staged.room().is_empty() && !staged.room().is_empty());
         let region = world.region(member, bytes);
         assert_eq!(staged.publish(&region), bytes.div_ceil(PAGE_BYTES));
-        // The bytes do not come from the file.
+        // The bytes must not come from the file.
         world.cut(member, 0);
         assert_eq!(world.read(&region, 0, bytes), expected);
         world.cache.forget(7);
@@ -407,14 +408,14 @@ fn what_is_not_staged_is_read_from_the_file() {
     let world = World::new(4);
     let bytes = 3 * PAGE_BYTES;
     let expected = pattern(1, bytes);
-    // The second chunk is not whole.
+    // The second chunk is not complete.
     let mut staged = staged(&world.cache, &expected[..PAGE_BYTES + 10]);
     staged.end();
     assert!(staged.room().is_empty());
     let region = world.region(1, bytes);
     assert_eq!(staged.publish(&region), 1);
     assert_eq!(world.read(&region, 0, bytes), expected);
-    // Another file, which is shorter, has none of these bytes for certain.
+    // Another file, which is shorter, cannot have these bytes.
     let staged = self::staged(&world.cache, &expected);
     assert_eq!(staged.publish(&world.region(2, 100)), 0);
     assert_eq!(world.read(&world.region(2, 100), 0, 100), pattern(2, 100));
@@ -431,7 +432,7 @@ fn staged_files_take_half_of_the_arena_and_give_it_back() {
     assert!(world.cache.stage().room().is_empty());
     drop(first);
     assert_eq!(world.pool.counters().leased_bytes, 0);
-    // Slots that exist are used, and no slot is evicted for it.
+    // Existing empty slots are used, and no slot is evicted for it.
     let region = world.region(1, 6 * PAGE_BYTES);
     let first = staged(&world.cache, &pattern(1, 6 * PAGE_BYTES));
     assert_eq!(first.publish(&region), 4);
@@ -447,8 +448,8 @@ fn staged_files_take_half_of_the_arena_and_give_it_back() {
     world.cache.check();
 }
 
-/// A fabric holds each page that it has shown to a peer until it is told to revoke it. Shuffles come, are shown and are
-/// forgotten; no page is lost, and staging goes on.
+/// A fabric holds each page that it has shown to a peer until it is told to revoke it. Over
+/// shuffles that are staged, shown and forgotten, no page may be lost, and staging must go on.
 #[test]
 fn pages_that_peers_were_shown_stay_in_their_slots() {
     let world = World::new(128);

@@ -2,7 +2,8 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p faro-region --test loom --release`
 //!
-//! Each model was tried by removing what it guards: it then failed (the comment on each says how).
+//! Each model was tried without the line that it guards, and failed (the comment on each names the
+//! line).
 #![cfg(loom)]
 
 use faro_region::table::{NoSlot, Table};
@@ -64,9 +65,9 @@ impl Slot {
     }
 }
 
-/// An evictor overwrites while a reader reads: what the reader believes is whole and what it was
-/// told. Fails without the fence in `begin`, without the fence in `still`, and with `begin` after
-/// the overwrite.
+/// An evictor overwrites while a reader reads: bytes that the reader accepts must be complete and
+/// those that it was told of. Fails without the fence in `begin`, without the fence in `still`, and
+/// if `begin` comes after the overwrite.
 #[test]
 fn a_reader_believes_no_byte_of_an_overwrite() {
     model(|| {
@@ -88,8 +89,8 @@ fn a_reader_believes_no_byte_of_an_overwrite() {
     });
 }
 
-/// The same with the same bytes again, twice: a reader that believes must have read before the
-/// first overwrite. Fails if `publish` were to restore the old version.
+/// The same bytes are written again, twice: a reader that accepts them must have read before the
+/// first overwrite. Fails if `publish` restores the old version.
 #[test]
 fn equal_bytes_do_not_bring_an_old_version_back() {
     model(|| {
@@ -114,8 +115,8 @@ fn equal_bytes_do_not_bring_an_old_version_back() {
     });
 }
 
-/// Local readers guard, an evictor claims: never both in the bytes (loom's cell panics if they are).
-/// Fails if `claim` took held slots.
+/// Local readers hold a slot and an evictor fills it: both must never access the bytes at once
+/// (loom's cell panics if they do). Fails if `begin_fill` takes held slots.
 #[test]
 fn a_pinned_slot_is_not_overwritten() {
     model(|| {
@@ -135,8 +136,8 @@ fn a_pinned_slot_is_not_overwritten() {
                 let slot = world.0.lock().unwrap().begin_fill(CHUNKS[1]);
                 match slot {
                     Ok(slot) => {
-                        // SAFETY: the slot is claimed, which is what the model proves to be enough:
-                        // loom's cell panics if anybody else is in it.
+                        // SAFETY: the slot is being filled, which is what the model proves to be
+                        // enough: loom's cell panics if another thread accesses it.
                         world.1.with_mut(|bytes| unsafe { *bytes = 11 });
                         let mut table = world.0.lock().unwrap();
                         table.publish(slot, 8);
@@ -161,8 +162,8 @@ fn a_pinned_slot_is_not_overwritten() {
     });
 }
 
-/// Two want the same chunk: one fills it, the other is told so or finds it. Fails if `claim` did not
-/// list the chunk at once.
+/// Two threads want the same chunk: one fills it, the other is told so or finds it. Fails if
+/// `begin_fill` does not list the chunk at once.
 #[test]
 fn a_chunk_is_filled_once() {
     model(|| {
@@ -192,22 +193,23 @@ fn a_chunk_is_filled_once() {
     });
 }
 
-/// The cache as far as it synchronises: the table and the versions under one lock, one slot's bytes
+/// The synchronisation of the cache: the table and the versions under one lock, one slot's bytes
 /// outside of it. The bytes are atomics, because remote readers read them without any guard; the
-/// cell says who may be in them, and panics if a filler meets a reader or another filler.
+/// cell tracks who may access them, and panics if a filler meets a reader or another filler.
 struct Cache {
     table: Mutex<Table>,
     slot: Slot,
     in_use: UnsafeCell<()>,
 }
 
-/// The value of both words while the slot holds that chunk.
+/// Returns the value of both words while the slot holds that chunk.
 fn content(chunk: usize) -> u64 {
     10 + chunk as u64
 }
 
 impl Cache {
-    /// One slot, which holds chunk 0. Also the version under which it was published.
+    /// Returns a cache of one slot, which holds chunk 0, and the version under which it was
+    /// published.
     fn new() -> (Arc<Self>, u64) {
         let cache = Arc::new(Self {
             table: Mutex::new(Table::new(1)),
@@ -223,7 +225,7 @@ impl Cache {
     }
 
     /// Fills one chunk as `ChunkCache` does: `begin_fill`, the bytes, and `publish` or `abandon`.
-    /// The version under which the chunk was published.
+    /// Returns the version under which the chunk was published.
     fn fill(&self, chunk: usize, publishes: bool) -> Option<u64> {
         let slot = {
             let mut table = self.table.lock().unwrap();
@@ -243,7 +245,7 @@ impl Cache {
         Some(version)
     }
 
-    /// A read under a guard. The chunk was there.
+    /// Reads under a guard. Returns whether the chunk was there.
     fn read(&self, chunk: usize) -> bool {
         let guard = self.table.lock().unwrap().acquire(CHUNKS[chunk]);
         let Some(slot) = guard else { return false };
@@ -253,7 +255,8 @@ impl Cache {
         true
     }
 
-    /// A remote read of a chunk that was published under `version`. It believed what it read.
+    /// Reads a chunk that was published under `version` remotely. Returns whether the reader
+    /// accepted the bytes.
     fn read_remotely(&self, chunk: usize, version: u64) -> bool {
         let seen = self.slot.read();
         let believed = still(&self.slot.version, version);
@@ -268,8 +271,8 @@ impl Cache {
         }
     }
 
-    /// Checks the state after all threads have ended: no chunk of the group is left but one that
-    /// was filled meanwhile, and no remote reader believes the first chunk any more.
+    /// Checks the state after all threads have ended: no chunk of the group is left except one that
+    /// was filled meanwhile, and no remote reader accepts the first chunk any more.
     fn check_after_forget(&self, version: u64) {
         self.table.lock().unwrap().check();
         assert!(!self.read(0), "it was forgotten, and is not filled again");
@@ -277,10 +280,10 @@ impl Cache {
     }
 }
 
-/// Another chunk is filled into the slot, or the fill is abandoned, while the group is forgotten and
-/// the first chunk is read, under a guard and remotely. Fails if `forget` empties a slot that has
-/// readers or is being filled, if it leaves the version as it is, if `begin_fill` takes slots with
-/// readers, or if a fill does not make the version odd first.
+/// Another chunk is filled into the slot, or the fill is abandoned, while the group is forgotten
+/// and the first chunk is read, under a guard and remotely. Fails if `forget` empties a slot that
+/// has readers or is being filled, if it leaves the version unchanged, if `begin_fill` takes slots
+/// with readers, or if a fill does not make the version odd first.
 #[test]
 fn readers_a_fill_and_forget_share_a_slot() {
     for publishes in [true, false] {
@@ -302,15 +305,15 @@ fn readers_a_fill_and_forget_share_a_slot() {
             let found = cache.read(1);
             assert!(publishes || !found);
             if let Some(version) = filled {
-                // Forgotten after it was published, or still there.
+                // The chunk was forgotten after it was published, or it is still there.
                 assert_eq!(cache.read_remotely(1, version), found);
             }
         });
     }
 }
 
-/// A guard that was taken before the group is forgotten: its bytes stay until it is released, also
-/// when another thread wants the slot meanwhile, and remote readers stop to believe them at once.
+/// A guard is taken before the group is forgotten: its bytes must stay until it is released, even
+/// if another thread wants the slot meanwhile, and remote readers must not accept them any more.
 /// Fails if `forget` empties a slot that has readers.
 #[test]
 fn a_guard_keeps_the_bytes_of_a_forgotten_chunk() {

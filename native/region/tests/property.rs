@@ -1,4 +1,5 @@
-//! Random export, read, stage, evict, forget, give back and pull, against the files themselves.
+//! Compares random exports, reads, stagings, evictions, forgets, releases and pulls with the files
+//! themselves.
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)]
 
@@ -89,7 +90,7 @@ proptest! {
         let pool = Pool::new(32 << 20).unwrap();
         let cache = ChunkCache::new(Arc::clone(&pool), slots).unwrap();
         let mut held: Vec<(usize, u64, ReadGuard)> = Vec::new();
-        // Slot, version, page, region, chunk: as an owner would have told a peer.
+        // Slot, version, page, region and chunk, as an owner would have told a peer.
         let mut told = Vec::new();
         for step in steps {
             match step {
@@ -112,7 +113,8 @@ proptest! {
                 Step::LetGo => { held.pop(); }
                 Step::Pull => for (slot, version, page, region, chunk) in &told {
                     let expected = chunk_of(&data[*region], *chunk);
-                    // One thread, so nothing is overwritten meanwhile: a copy, then the version.
+                    // One thread means that nothing is overwritten meanwhile: first a copy, then
+                    // the version.
                     let copy = page.bytes()[..expected.len()].to_vec();
                     if cache.is_still(*slot, *version) {
                         prop_assert!(copy == expected, "believed and wrong");

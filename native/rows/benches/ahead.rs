@@ -1,10 +1,10 @@
-//! Compares decoding on the task's thread with decoding ahead of it on a thread of its own, for one
-//! task and for as many as the machine has processors, and more. Prints, for each, nanoseconds of
-//! time and of processor time for a row.
+//! Compares decoding on the task's thread with decoding ahead of it on another thread, for one
+//! task, for as many tasks as the machine has processors, and for more. Prints nanoseconds of time
+//! and of processor time per row for each.
 //!
-//! Batches are copied out of the decoder, as they are into arrays of the JVM. There are two copies in
-//! turn, so the thread ahead fills one while the task reads the other. The two sides take turns in
-//! every round; figures are medians.
+//! Batches are copied out of the decoder, as they are copied into arrays of the JVM. With two
+//! copies the decoding thread fills one while the task reads the other. Each round measures both
+//! sides; the results are medians.
 //!
 //! `cargo bench -p faro-rows --bench ahead -- [ROUNDS]`
 
@@ -25,7 +25,7 @@ const BLOCK_BYTES: usize = 32 << 10;
 const ROW_BYTES: usize = 24;
 const ROWS: usize = 1_000_000;
 
-/// Reads a part with that much work for each row.
+/// The side of the comparison: reads a part, with `work` rounds of a hash for each row.
 type Side = fn(&[u8], u32) -> u64;
 
 fn processor_time() -> Duration {
@@ -49,7 +49,7 @@ fn part() -> Vec<u8> {
     lz4_stream(&row_stream(&rows), BLOCK_BYTES)
 }
 
-/// What a task does with a row: `work` rounds of a hash.
+/// Stands for a task's work on a row: `work` rounds of a hash.
 fn consume(bytes: &[u8], work: u32) -> u64 {
     let mut sum = 0_u64;
     for row in bytes.chunks_exact(ROW_HEAD_BYTES + ROW_BYTES) {
@@ -64,7 +64,7 @@ fn consume(bytes: &[u8], work: u32) -> u64 {
     sum
 }
 
-/// Calls `full` for every batch of the part.
+/// Decodes the part and calls `full` for every batch.
 fn decode(part: &[u8], mut full: impl FnMut(&mut RowDecoder)) {
     let mut decoder = RowDecoder::new(Codec::Lz4, BATCH_BYTES).expect("a decoder");
     for mut piece in part.chunks(PUSH_BYTES) {
@@ -116,14 +116,15 @@ fn ahead(part: &[u8], work: u32) -> u64 {
         let mut sum = 0_u64;
         for copy in batches {
             sum = sum.wrapping_add(consume(&copy, work));
-            // The decoder may have ended.
+            // The send fails once the decoding thread has ended.
             let _ = back.send(copy);
         }
         sum
     })
 }
 
-/// Time and processor time of `tasks` tasks at once, in nanoseconds for a row of one task.
+/// Measures `tasks` simultaneous tasks. Returns time and processor time, in nanoseconds per row of
+/// one task.
 fn measure(side: Side, part: &[u8], tasks: usize, work: u32) -> (f64, f64) {
     let (start, busy) = (Instant::now(), processor_time());
     thread::scope(|scope| {

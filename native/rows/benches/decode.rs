@@ -1,6 +1,6 @@
-//! Measures the decoder in processor time of its thread: gigabytes of the row stream in a second
-//! and nanoseconds for a row, for short and long rows and each codec; and nanoseconds for a part of
-//! two rows. Prints one JSON object per figure.
+//! Measures the decoder in its thread's processor time: gigabytes of the row stream per second and
+//! nanoseconds per row, for short and long rows and each codec, and nanoseconds per part of two
+//! rows. Prints one JSON object per result.
 //!
 //! `cargo bench -p faro-rows --bench decode -- [SECONDS]`
 
@@ -14,18 +14,20 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 const BATCH_BYTES: usize = 64 << 10;
-/// What a request of Spark's brings at once, about.
+/// About the bytes that arrive at once for one of Spark's requests.
 const PUSH_BYTES: usize = 1 << 20;
-/// `spark.io.compression.lz4.blockSize`.
+/// The default of `spark.io.compression.lz4.blockSize`.
 const BLOCK_BYTES: usize = 32 << 10;
 
-/// Processor time of the calling thread, so that other work on the machine does not count.
+/// Returns the processor time of the calling thread, so that other work on the machine does not
+/// count.
 fn busy() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// Rows of 8-byte fields: a counter, a field of many different values, and texts that repeat.
+/// Returns rows of 8-byte fields: a counter, a field of many distinct values, and texts that
+/// repeat.
 fn rows(count: usize, bytes: usize) -> Vec<Vec<u8>> {
     let mut state = 1_u64;
     let mut field = |row: usize, at: usize| {
@@ -58,7 +60,7 @@ fn compressed(codec: Codec, stream: &[u8]) -> Vec<u8> {
 /// Decodes the parts and returns the number of rows.
 fn decode(decoder: &mut RowDecoder, parts: &[Vec<u8>]) -> u64 {
     let mut rows = 0;
-    // The copy stands for the one into the JVM's array.
+    // This copy stands for the copy into the JVM's array.
     let mut copy = vec![0; BATCH_BYTES];
     let mut turn = |decoder: &mut RowDecoder| {
         if let Batch::Rows { bytes, rows: more } = decoder.turn() {
@@ -85,7 +87,7 @@ fn decode(decoder: &mut RowDecoder, parts: &[Vec<u8>]) -> u64 {
     rows
 }
 
-/// The least processor time of a round over all parts, of the rounds that `time` is enough for.
+/// Decodes all parts repeatedly for `time` and returns the minimum processor time of a round.
 fn measure(time: Duration, codec: Codec, parts: &[Vec<u8>], expected: usize) -> Duration {
     let mut decoder = RowDecoder::new(codec, BATCH_BYTES).expect("a decoder");
     let run = |decoder: &mut RowDecoder| {
@@ -102,7 +104,7 @@ fn measure(time: Duration, codec: Codec, parts: &[Vec<u8>], expected: usize) -> 
 }
 
 fn main() {
-    // `cargo bench` adds an argument of its own.
+    // `cargo bench` adds the argument `--bench`.
     let seconds = std::env::args().skip(1).find(|text| text != "--bench");
     let seconds = seconds.map_or(1.0, |text| text.parse().expect("seconds"));
     let time = Duration::from_secs_f64(seconds);

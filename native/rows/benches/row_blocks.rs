@@ -1,5 +1,6 @@
-//! Measures row blocks against the codec alone, on generated sets: bytes of the whole stream, and nanoseconds for a row
-//! to encode and to decode, in processor time of the thread. Prints one JSON object per set and codec.
+//! Compares row blocks with the codec alone on generated sets: bytes of the whole stream, and
+//! nanoseconds per row to encode and to decode, in the thread's processor time. Prints one JSON
+//! object per set and codec.
 //!
 //! `cargo bench -p faro-rows --bench row_blocks -- [SECONDS [PART OF A SET'S NAME]]`
 
@@ -18,11 +19,12 @@ use std::time::{Duration, Instant};
 use unsafe_row::{row, words};
 
 const BATCH_BYTES: usize = 64 << 10;
-/// `spark.io.compression.lz4.blockSize`.
+/// The default of `spark.io.compression.lz4.blockSize`.
 const BLOCK_BYTES: usize = 32 << 10;
 const ROWS: usize = 200_000;
 
-/// Processor time of the calling thread, so that other work on the machine does not count.
+/// Returns the processor time of the calling thread, so that other work on the machine does not
+/// count.
 fn busy() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
@@ -32,7 +34,7 @@ struct Piece {
     bytes: Vec<u8>,
 }
 
-/// Pieces of whole rows.
+/// Cuts rows into pieces of whole rows.
 fn pieces(rows: &[Vec<u8>]) -> Vec<Piece> {
     let mut pieces = vec![Piece { bytes: Vec::new() }];
     for row in rows {
@@ -91,7 +93,8 @@ fn decode(codec: Codec, part: &[u8]) -> u64 {
     rows
 }
 
-/// The least processor time of the runs that `time` is enough for, in nanoseconds for a row.
+/// Calls `run` repeatedly for `time` and returns the minimum processor time, in nanoseconds per
+/// row.
 fn measure(time: Duration, mut run: impl FnMut()) -> f64 {
     let start = Instant::now();
     let mut best = Duration::MAX;
@@ -104,7 +107,7 @@ fn measure(time: Duration, mut run: impl FnMut()) -> f64 {
 }
 
 fn main() {
-    // `cargo bench` adds an argument of its own.
+    // `cargo bench` adds the argument `--bench`.
     let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
     let seconds = arguments.next();
     let seconds = seconds.map_or(0.5, |text| text.parse().expect("seconds"));

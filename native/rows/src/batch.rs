@@ -2,7 +2,8 @@
 
 use crate::progress::Piece;
 
-/// What [`turn`](crate::RowDecoder::turn) hands out: bytes of the decoder, until its next call.
+/// A batch that [`turn`](crate::RowDecoder::turn) hands out. The decoder owns its bytes and
+/// overwrites them in its next call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
     /// Nothing was decoded since the last turn.
@@ -13,16 +14,16 @@ pub enum Batch<'a> {
     Piece { bytes: &'a [u8], piece: Piece },
 }
 
-/// Bytes before each row in a batch: its length as a native-endian `u32`, then zeros.
+/// Bytes before each row in a batch: the row's length as a native-endian `u32`, then four zeros.
 pub const ROW_HEAD_BYTES: usize = 8;
 
-/// What is in front of a row of `length` bytes.
+/// Returns the bytes that a batch has before a row of `length` bytes.
 pub(crate) fn head(length: usize) -> [u8; ROW_HEAD_BYTES] {
     let [a, b, c, d] = (length as u32).to_ne_bytes();
     [a, b, c, d, 0, 0, 0, 0]
 }
 
-/// The length of the row whose head the bytes start with; `None` behind the last row.
+/// Returns the length of the row whose head starts `placed`; `None` if fewer than 4 bytes are left.
 pub(crate) fn placed_length(placed: &[u8]) -> Option<usize> {
     let [a, b, c, d, ..] = *placed else {
         return None;
@@ -33,7 +34,7 @@ pub(crate) fn placed_length(placed: &[u8]) -> Option<usize> {
 /// Bytes behind a batch's last row, so that short rows are copied in pieces of a fixed size.
 pub(crate) const SLACK_BYTES: usize = 128;
 
-/// Memory for `bytes` bytes of rows; `None` without memory.
+/// Allocates a batch buffer for `bytes` bytes of rows; `None` if the allocation fails.
 pub(crate) fn buffer(bytes: usize) -> Option<Vec<u8>> {
     let mut buffer = Vec::new();
     let length = bytes + SLACK_BYTES;

@@ -1,4 +1,5 @@
-//! The header of a block in lz4-java's block stream, which Faro's row blocks have too: docs/row-block-format.md.
+//! Parses and writes the 21-byte header of lz4-java's blocks, which row blocks share
+//! (docs/row-block-format.md).
 
 use crate::corruption::Corruption;
 use crc_fast::{CrcAlgorithm, Digest};
@@ -6,21 +7,21 @@ use twox_hash::XxHash32;
 
 pub(crate) const MAGIC: &[u8; 8] = b"LZ4Block";
 pub(crate) const HEADER_BYTES: usize = 21;
-/// Longest piece that one block may hold.
+/// Maximum original length of a block, in bytes.
 pub(crate) const MAX_ORIGINAL: usize = 32 << 20;
-/// The token and the two lengths.
+/// Bytes of the token and the two lengths, which a row block's checksum covers.
 pub(crate) const CHECKED_FIELDS: usize = 9;
-/// The shortest body of a row block.
+/// Minimum length of a row block's body, in bytes.
 const MIN_BODY: i32 = 20;
 const SEED: u32 = 0x9747_b28c;
 /// lz4-java keeps the lower 28 bits of a hash.
 const HASH_MASK: u32 = 0x0fff_ffff;
-/// The hash of a block's original bytes.
+/// Returns the hash of a block's original bytes, as lz4-java computes it.
 pub(crate) fn block_hash(original: &[u8]) -> u32 {
     XxHash32::oneshot(SEED, original) & HASH_MASK
 }
 
-/// The upper half of a block's token.
+/// The encoding of a block: the upper half of its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Raw,
@@ -29,7 +30,7 @@ pub(crate) enum Method {
     Rows(TailCodec),
 }
 
-/// What compresses the tail of a row block.
+/// The codec that compresses the tail of a row block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TailCodec {
     Lz4,
@@ -56,18 +57,18 @@ impl Method {
         }
     }
 
-    /// The least that a block of this method may be the original length of.
+    /// Returns the minimum original length of a block of this method, in bytes.
     fn min_original(self) -> i32 {
         match self {
-            // 0 in an end block.
+            // An end block has the length 0.
             Self::Raw | Self::Lz4 => 0,
-            // The length of a row without bytes.
+            // A row without bytes still has its length, 4 bytes.
             Self::Rows(_) => 4,
         }
     }
 }
 
-/// The CRC-32C of a row block: of its token and its lengths, then its body.
+/// Computes the CRC-32C of a row block over its token, its lengths and its body.
 pub(crate) fn row_block_checksum(fields: &[u8; CHECKED_FIELDS], body: &[u8]) -> u32 {
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
     digest.update(fields);
@@ -75,7 +76,8 @@ pub(crate) fn row_block_checksum(fields: &[u8; CHECKED_FIELDS], body: &[u8]) -> 
     digest.finalize() as u32
 }
 
-/// Writes the header of a block whose body follows it.
+/// Writes the header of a block whose body follows it. `lengths` are the compressed and the
+/// original one.
 pub(crate) fn write_header(
     header: &mut [u8; HEADER_BYTES],
     token: u8,
@@ -90,19 +92,19 @@ pub(crate) fn write_header(
     header[17..].copy_from_slice(&checksum(&fields).to_le_bytes());
 }
 
-/// A block's header, all of its fields checked. Both lengths are 0 in an end block.
+/// A block's header whose fields were checked. Both lengths are 0 in an end block.
 pub(crate) struct Header {
     pub offset: u64,
     pub method: Method,
     pub compressed: usize,
     pub original: usize,
     checksum: u32,
-    /// What the checksum of a row block covers of the header.
+    /// The token and the lengths, which a row block's checksum covers.
     fields: [u8; CHECKED_FIELDS],
 }
 
 impl Header {
-    /// `offset` is the header's, for the error.
+    /// Parses and checks a header. `offset` is the header's position in the part, for the error.
     pub fn parse(bytes: &[u8; HEADER_BYTES], offset: u64) -> Result<Self, Corruption> {
         let (magic, fields) = bytes.split_at(MAGIC.len());
         if magic != MAGIC {
@@ -129,8 +131,8 @@ impl Header {
         }
         let (min, max) = match method {
             Method::Raw => (original, original),
-            // A byte of the format stands for at most 255; what cannot be compressed grows by one
-            // byte in 255. lz4-java's own bound is the same.
+            // One byte of the format stands for at most 255 bytes, and bytes that cannot be
+            // compressed grow by one byte in 255. lz4-java has the same bound.
             Method::Lz4 if original > 0 => (1.max(original / 255), original + original / 255 + 16),
             Method::Lz4 => (0, 0),
             Method::Rows(_) => (MIN_BODY, 2 * original + 64),

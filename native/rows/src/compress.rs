@@ -9,22 +9,24 @@ use crate::row_packer::{PieceCodec, RowPacker};
 use std::io;
 use zstd_safe::{CCtx, CParameter};
 
-/// Compresses pieces of a partition's row stream to blocks as Spark's writers do. One after the other, and
-/// [`end`](Self::end) behind them, they are the partition's bytes in the data file. A piece may end in mid-row.
+/// Compresses pieces of a partition's row stream to blocks, as Spark's writers do. The blocks, one
+/// after the other, and then [`end`](Self::end) are the partition's bytes in the data file. A piece
+/// may end inside a row.
 pub struct BlockCompressor {
-    kind: Kind,
-    /// The longest piece.
+    kind: StreamCodec,
+    /// Maximum length of a piece, in bytes.
     block_bytes: usize,
-    /// Makes row blocks, where they are wanted.
+    /// Makes row blocks; `None` unless [`with_row_blocks`](Self::with_row_blocks) asked for them.
     packer: Option<Box<RowPacker>>,
-    /// Of the last block.
+    /// The value of [`codec_bytes`](Self::codec_bytes) for the last block.
     codec_bytes: usize,
 }
 
-enum Kind {
+enum StreamCodec {
     None,
     Lz4 {
-        /// The low bits of a block's token: lz4-java's reader allows blocks of 1 << (10 + level) bytes.
+        /// The low four bits of each block's token: lz4-java's reader allows blocks of 1 << (10 +
+        /// level) bytes.
         level: u8,
         end: [u8; HEADER_BYTES],
     },
@@ -32,21 +34,22 @@ enum Kind {
 }
 
 impl BlockCompressor {
-    /// `zstd_level` is zstd's, as `spark.io.compression.zstd.level`; zstd takes the nearest that it has. `block_bytes`
-    /// is the longest piece, up to 32 MiB, as `spark.io.compression.lz4.blockSize`.
+    /// Returns a compressor without row blocks. `zstd_level` is `spark.io.compression.zstd.level`;
+    /// zstd uses the nearest level that it supports. `block_bytes` is the maximum length of a
+    /// piece, as in `spark.io.compression.lz4.blockSize`; more than 32 MiB count as 32 MiB.
     ///
     /// # Errors
-    /// No memory for zstd's context.
+    /// Fails if there is no memory for zstd's context.
     pub fn new(codec: Codec, zstd_level: i32, block_bytes: usize) -> Result<Self, SetupError> {
         let kind = match codec {
-            Codec::None => Kind::None,
+            Codec::None => StreamCodec::None,
             Codec::Lz4 => {
                 let level = level(block_bytes);
-                // A raw block of no bytes.
+                // The end block is a raw block of no bytes.
                 let mut end = [0; HEADER_BYTES];
                 end[..MAGIC.len()].copy_from_slice(MAGIC);
                 end[MAGIC.len()] = Method::Raw.token() | level;
-                Kind::Lz4 { level, end }
+                StreamCodec::Lz4 { level, end }
             }
             Codec::Zstd => {
                 let mut context = CCtx::try_create().ok_or(SetupError::ZstdContext)?;
@@ -54,7 +57,7 @@ impl BlockCompressor {
                 context
                     .set_parameter(level)
                     .map_err(|_| SetupError::ZstdContext)?;
-                Kind::Zstd(Box::new(context))
+                StreamCodec::Zstd(Box::new(context))
             }
         };
         Ok(Self {
@@ -65,30 +68,33 @@ impl BlockCompressor {
         })
     }
 
-    /// Lets [`compress_rows`](Self::compress_rows) make row blocks, with the first `words` words of each row packed: the
-    /// words of null bits and one for each field. Readers must know row blocks. Without a codec there are none.
+    /// Lets [`compress_rows`](Self::compress_rows) make row blocks, with the first `words` words of
+    /// each row packed: the words of null bits and one word for each field. Readers must support
+    /// row blocks. With `Codec::None` no row blocks are made.
     #[must_use]
     pub fn with_row_blocks(mut self, words: usize) -> Self {
         let tails = match self.kind {
-            Kind::None => None,
-            Kind::Lz4 { .. } => Some(TailCodec::Lz4),
-            Kind::Zstd(_) => Some(TailCodec::Zstd),
+            StreamCodec::None => None,
+            StreamCodec::Lz4 { .. } => Some(TailCodec::Lz4),
+            StreamCodec::Zstd(_) => Some(TailCodec::Zstd),
         };
         let packer = tails.map(|tails| RowPacker::new(words, tails, level(self.block_bytes)));
         self.packer = packer.map(Box::new);
         self
     }
 
-    /// Bytes that a block of a piece of `bytes` bytes takes at most.
+    /// Returns the maximum size of the block of a piece of `bytes` bytes.
     pub fn max_bytes(&self, bytes: usize) -> usize {
         self.kind.max_bytes(bytes)
     }
 
-    /// Writes the block of a piece to the start of `out` and returns its bytes. A piece of no bytes has no block:
-    /// lz4-java's reader takes one of no bytes for the end of the stream.
+    /// Writes the block of a piece to the start of `out` and returns the block's size in bytes. An
+    /// empty piece gets no block, because lz4-java's reader takes an empty block for the end of the
+    /// stream.
     ///
     /// # Errors
-    /// A piece longer than a block, too little room, or what the codec says.
+    /// Fails if the piece is longer than a block, if `out` is shorter than
+    /// [`max_bytes`](Self::max_bytes), or if the codec fails.
     pub fn compress(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
         self.codec_bytes = 0;
         if piece.is_empty() {
@@ -100,11 +106,12 @@ impl BlockCompressor {
         Ok(bytes)
     }
 
-    /// As [`compress`](Self::compress), for a piece that begins at a row. Where it is whole rows, it may become a row
-    /// block. Pieces that begin in mid-row are for `compress`: their bytes could look like whole rows.
+    /// Compresses a piece that begins at the start of a row, like [`compress`](Self::compress). If
+    /// the piece is whole rows, the result may be a row block. Use `compress` for pieces that begin
+    /// inside a row: their bytes could look like whole rows.
     ///
     /// # Errors
-    /// As of `compress`.
+    /// The errors are those of `compress`.
     pub fn compress_rows(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
         let Some(packer) = &mut self.packer else {
             return self.compress(piece, out);
@@ -119,20 +126,21 @@ impl BlockCompressor {
         Ok(packed.bytes)
     }
 
-    /// Bytes of the block that the codec alone makes of the last piece: for a row block, what it took or, from the
-    /// pieces that were made in both ways, about what it would take, and never less than the row block. 0: the last
-    /// piece had no block.
+    /// Returns the size of the block that the codec alone makes of the last piece, in bytes. For a
+    /// row block this is measured if the piece was compressed in both ways. Otherwise it is
+    /// estimated from the pieces that were, and it is at least the row block's size. Returns 0 if
+    /// the last piece had no block.
     pub fn codec_bytes(&self) -> usize {
         self.codec_bytes
     }
 
-    /// How many pieces became row blocks so far.
+    /// Returns the number of pieces that became row blocks.
     pub fn row_blocks(&self) -> u64 {
         self.packer.as_ref().map_or(0, |packer| packer.row_blocks())
     }
 
-    /// Bytes of memory that this has now, without its own few fields. The context of zstd's library has its memory from
-    /// the first block on; lz4's state is on the stack.
+    /// Returns the heap memory of the compressor, in bytes. zstd's context allocates with its first
+    /// block; lz4's state is on the stack.
     pub fn memory(&self) -> usize {
         let packer = self
             .packer
@@ -140,33 +148,39 @@ impl BlockCompressor {
             .map_or(0, |packer| packer.memory_bytes());
         packer
             + match &self.kind {
-                Kind::None | Kind::Lz4 { .. } => 0,
-                Kind::Zstd(context) => context.sizeof(),
+                StreamCodec::None | StreamCodec::Lz4 { .. } => 0,
+                StreamCodec::Zstd(context) => context.sizeof(),
             }
     }
 
-    /// What ends a partition's stream that has blocks.
+    /// Returns the bytes that end the stream of a partition with at least one block; empty without
+    /// a codec and for zstd.
     pub fn end(&self) -> &[u8] {
         match &self.kind {
-            Kind::None | Kind::Zstd(_) => &[],
-            Kind::Lz4 { end, .. } => end,
+            StreamCodec::None | StreamCodec::Zstd(_) => &[],
+            StreamCodec::Lz4 { end, .. } => end,
         }
     }
 }
 
-impl Kind {
+impl StreamCodec {
     fn max_bytes(&self, bytes: usize) -> usize {
         match self {
             Self::None => bytes,
-            // LZ4_COMPRESSBOUND.
+            // The formula of LZ4_COMPRESSBOUND.
             Self::Lz4 { .. } => HEADER_BYTES + bytes + bytes / 255 + 16,
             Self::Zstd(_) => zstd_safe::compress_bound(bytes),
         }
     }
 }
 
-/// Whether a block of the piece is allowed, and has room.
-fn check(kind: &Kind, longest: usize, piece: &[u8], out: &[u8]) -> Result<(), CompressError> {
+/// Checks that the piece fits in one block and that `out` has room for the longest block of it.
+fn check(
+    kind: &StreamCodec,
+    longest: usize,
+    piece: &[u8],
+    out: &[u8],
+) -> Result<(), CompressError> {
     let bytes = piece.len();
     if bytes > longest {
         let max = longest;
@@ -179,7 +193,7 @@ fn check(kind: &Kind, longest: usize, piece: &[u8], out: &[u8]) -> Result<(), Co
     Ok(())
 }
 
-impl PieceCodec for Kind {
+impl PieceCodec for StreamCodec {
     fn block(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError> {
         let bytes = piece.len();
         let refused = |codec, problem| CompressError::Refused {
@@ -210,16 +224,17 @@ impl PieceCodec for Kind {
     }
 }
 
-/// What lz4-java writes into the tokens of a stream's blocks, from the longest block.
+/// Returns the level that lz4-java writes into each token of a stream whose longest block has
+/// `block_bytes` bytes.
 fn level(block_bytes: usize) -> u8 {
     let bits = usize::BITS - block_bytes.saturating_sub(1).leading_zeros();
     bits.saturating_sub(10) as u8
 }
 
-/// Writes one block, raw where LZ4 does not make it smaller. Returns its length.
+/// Writes one block, raw if LZ4 does not make it smaller, and returns its length.
 ///
-/// The bytes are those of lz4-java, which is the same C code: so files have the sizes that stock Spark's have, and
-/// adaptive execution decides as there.
+/// lz4-java calls the same C code and so writes the same bytes. Files then have the sizes that
+/// stock Spark's have, and adaptive execution makes the same decisions.
 fn lz4(piece: &[u8], out: &mut [u8], level: u8) -> io::Result<usize> {
     let Some((header, body)) = out.split_first_chunk_mut() else {
         return Err(io::ErrorKind::WriteZero.into());

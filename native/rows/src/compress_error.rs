@@ -1,17 +1,17 @@
-//! Why a piece cannot be compressed.
+//! The error of [`BlockCompressor`](crate::BlockCompressor).
 
 use thiserror::Error;
 
-/// Why a piece of a row stream cannot be compressed.
+/// The reason that a piece of a row stream cannot be compressed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CompressError {
-    /// More than one block holds.
+    /// The piece is longer than a block.
     #[error("a block of {bytes} bytes, at most {max} are allowed")]
     TooLong { bytes: usize, max: usize },
     /// The output is shorter than [`BlockCompressor::max_bytes`](crate::BlockCompressor::max_bytes).
     #[error("{room} bytes for a block that may take {max}")]
     NoRoom { room: usize, max: usize },
-    /// The codec refuses.
+    /// The codec failed.
     #[error("{codec} cannot compress {bytes} bytes: {problem}")]
     Refused {
         codec: &'static str,

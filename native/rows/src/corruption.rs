@@ -1,9 +1,9 @@
-//! Why a part cannot be decoded.
+//! The error of [`RowDecoder`](crate::RowDecoder).
 
 use crate::row_block::RowBlockFault;
 
-/// Why a part cannot be decoded. Positions count from 0 at the part's start: `offset` in the bytes that
-/// were pushed, `decoded` in the decompressed row stream.
+/// The reason that a part cannot be decoded. Positions count from 0 at the part's start: `offset`
+/// in the compressed bytes, `decoded` in the decompressed row stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corruption {
     #[error("the row at decoded byte {decoded} is {length} bytes long; a length is 0 or a positive multiple of 8")]
@@ -63,7 +63,7 @@ pub enum Corruption {
     Zstd { offset: u64, reason: &'static str },
     #[error("the part ends inside the zstd frame at byte {offset}")]
     PartialFrame { offset: u64 },
-    /// Not the part's fault, but it ends the part in the same way.
+    /// The part is intact, but its decoding ends here as it does after a corruption.
     #[error("no memory for a {purpose} of {bytes} bytes")]
     NoMemory { bytes: usize, purpose: &'static str },
 }

@@ -3,7 +3,7 @@
 use crate::corruption::Corruption;
 use crate::rows::RowWriter;
 
-/// A buffer that is used again and again, of which the bytes from `at` to `end` wait.
+/// A reused buffer whose bytes from `at` to `end` are not yet in a batch.
 #[derive(Default)]
 pub(crate) struct Decoded {
     bytes: Vec<u8>,
@@ -12,7 +12,7 @@ pub(crate) struct Decoded {
 }
 
 impl Decoded {
-    /// At least `bytes` bytes to write to. Nothing waits before the next `set_end`.
+    /// Returns at least `bytes` bytes to write to, and drops what was not drained.
     pub fn space(&mut self, bytes: usize) -> Result<&mut [u8], Corruption> {
         (self.at, self.end) = (0, 0);
         if let Some(more) = bytes.checked_sub(self.bytes.len()) {
@@ -31,7 +31,7 @@ impl Decoded {
         self.end = end;
     }
 
-    /// Gives the bytes to the rows. False: the batch is full.
+    /// Moves bytes to the batch. Returns false if it is full and bytes are left.
     pub fn drain(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
         if self.at < self.end {
             self.at += rows.take(&self.bytes[self.at..self.end])?;

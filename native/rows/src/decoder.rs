@@ -1,4 +1,4 @@
-//! The decoder of a reader's parts.
+//! Decodes the parts of a reader to batches of rows.
 
 use crate::batch::Batch;
 use crate::corruption::Corruption;
@@ -7,7 +7,7 @@ use crate::progress::{Ended, Pushed};
 use crate::rows::RowWriter;
 use crate::zstd::Zstd;
 
-/// How the bytes of a part are compressed: Spark's `spark.io.compression.codec`, or not at all.
+/// The codec of a part's bytes: that of `spark.io.compression.codec`, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     None,
@@ -25,7 +25,7 @@ pub enum SetupError {
     ZstdContext,
 }
 
-enum Source {
+enum PartDecoder {
     None,
     Lz4(Lz4),
     Zstd(Zstd),
@@ -33,22 +33,23 @@ enum Source {
 
 /// Decodes the parts of a reader, one after the other.
 pub struct RowDecoder {
-    source: Source,
+    source: PartDecoder,
     rows: RowWriter,
-    /// What the part under way failed with.
+    /// The corruption of the current part, which every call returns until the part is abandoned.
     failed: Option<Corruption>,
 }
 
 impl RowDecoder {
-    /// `batch_bytes`: bytes that a batch holds at most, heads included. A longer row comes in pieces.
+    /// Returns a decoder whose batches have at most `batch_bytes` bytes, heads included. A longer
+    /// row is handed out in pieces.
     pub fn new(codec: Codec, batch_bytes: usize) -> Result<Self, SetupError> {
         if batch_bytes % 8 != 0 || !(64..=1 << 30).contains(&batch_bytes) {
             return Err(SetupError::BatchBytes(batch_bytes));
         }
         let source = match codec {
-            Codec::None => Source::None,
-            Codec::Lz4 => Source::Lz4(Lz4::default()),
-            Codec::Zstd => Source::Zstd(Zstd::new().ok_or(SetupError::ZstdContext)?),
+            Codec::None => PartDecoder::None,
+            Codec::Lz4 => PartDecoder::Lz4(Lz4::default()),
+            Codec::Zstd => PartDecoder::Zstd(Zstd::new().ok_or(SetupError::ZstdContext)?),
         };
         Ok(Self {
             source,
@@ -57,36 +58,36 @@ impl RowDecoder {
         })
     }
 
-    /// Takes bytes of the part under way, in any cuts. Returns when all are taken or when the batch
-    /// has not enough space left for the next row.
+    /// Takes bytes of the current part; callers may cut the part anywhere. Returns when all bytes
+    /// are taken or when the next row does not fit in the batch.
     ///
-    /// After a corruption only [`abandon_part`](Self::abandon_part) goes on; until then every push
-    /// gives the same corruption again, and the rows in front of it stay in the batch.
+    /// After a corruption call [`abandon_part`](Self::abandon_part). Until then each push returns
+    /// the same corruption, and the rows before it stay in the batch.
     pub fn push(&mut self, input: &[u8]) -> Result<Pushed, Corruption> {
         self.check()?;
         let rows = &mut self.rows;
         let pushed = match &mut self.source {
-            Source::None => rows.take(input).map(|taken| Pushed {
+            PartDecoder::None => rows.take(input).map(|taken| Pushed {
                 taken,
                 full: taken < input.len(),
             }),
-            Source::Lz4(source) => source.push(input, rows),
-            Source::Zstd(source) => source.push(input, rows),
+            PartDecoder::Lz4(source) => source.push(input, rows),
+            PartDecoder::Zstd(source) => source.push(input, rows),
         };
         self.keep_failure(pushed)
     }
 
-    /// The part has no more bytes. Without `full` the part is over: it ended at the end of a
-    /// stream and of a row, all its rows are in batches, and the next push starts another part.
+    /// Ends the current part. If `full` is false, the part is complete: it ended at the end of a
+    /// stream and of a row, and all its rows are in batches. The next push starts another part.
     pub fn end_part(&mut self) -> Result<Ended, Corruption> {
         self.check()?;
         let rows = &mut self.rows;
         let drained = match &mut self.source {
-            Source::None => Ok(true),
-            Source::Lz4(source) => source.end_part(rows),
-            Source::Zstd(source) => source.end_part(rows),
+            PartDecoder::None => Ok(true),
+            PartDecoder::Lz4(source) => source.end_part(rows),
+            PartDecoder::Zstd(source) => source.end_part(rows),
         };
-        // A part does not end before the last piece of its last row was handed out.
+        // The last piece of a long row must be handed out before the part ends.
         if !self.keep_failure(drained)? || self.rows.ends_long_row() {
             return Ok(Ended { full: true });
         }
@@ -97,37 +98,37 @@ impl RowDecoder {
         Ok(Ended { full: false })
     }
 
-    /// Forgets the part under way: what is decoded of it, and its rows in the batch that is being
-    /// filled. Rows of earlier parts stay there. The next push starts another part.
+    /// Drops the current part: its decoded bytes and its rows in the current batch. Rows of earlier
+    /// parts stay in the batch. The next push starts another part.
     pub fn abandon_part(&mut self) {
         self.rows.abandon_part();
         self.source.start_part();
         self.failed = None;
     }
 
-    /// Hands out the batch that is being filled, which is possibly empty. The next push fills the same
-    /// memory again.
+    /// Hands out the current batch, which may be empty. The next push overwrites its memory.
     pub fn turn(&mut self) -> Batch<'_> {
         self.rows.turn()
     }
 
-    /// Whether the batch that is being filled has rows, or a piece of one.
+    /// Returns whether the current batch has rows, or a piece of a row.
     pub fn has_batch(&self) -> bool {
         self.rows.has_batch()
     }
 
-    /// Bytes of memory that the decoder holds.
+    /// Returns the heap memory of the decoder, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.rows.memory_bytes()
             + match &self.source {
-                Source::None => 0,
-                Source::Lz4(source) => source.memory_bytes(),
-                Source::Zstd(source) => source.memory_bytes(),
+                PartDecoder::None => 0,
+                PartDecoder::Lz4(source) => source.memory_bytes(),
+                PartDecoder::Zstd(source) => source.memory_bytes(),
             }
     }
 
-    /// Rows of the part under way that [`turn`](Self::turn) has handed out whole: `abandon_part` cannot
-    /// take them back. A caller that has pieces of a row drops them.
+    /// Returns how many whole rows of the current part [`turn`](Self::turn) has handed out.
+    /// `abandon_part` cannot take them back. A caller that holds pieces of a row must drop them
+    /// itself.
     pub fn rows_handed_out(&self) -> u64 {
         self.rows.rows_handed_out()
     }
@@ -142,8 +143,8 @@ impl RowDecoder {
     }
 }
 
-impl Source {
-    /// Forgets the part under way.
+impl PartDecoder {
+    /// Drops the state of the current part.
     fn start_part(&mut self) {
         match self {
             Self::None => {}

@@ -1,47 +1,57 @@
-//! Decides from block to block whether rows are packed or compressed by the codec alone.
+//! Decides for each block whether rows are packed or compressed by the codec alone.
 //!
-//! Word columns do not see that rows repeat with a period: seven rows in turn take 50 times what LZ4 takes. So some
-//! blocks are made in both ways, and the shorter way is kept for the blocks behind them. While one way wins, the tries
-//! become rare: behind each of them the pause doubles.
+//! Word columns do not see that rows repeat with a period: seven rows in turn take 50 times the
+//! bytes that LZ4 takes. So some blocks are made in both ways, and the following blocks use the
+//! shorter way. While the same way wins, the pause between tries doubles.
 
-/// Longest pause between two tries, in blocks: a try of texts takes about three times the CPU of a block.
+use crate::block::TailCodec;
+
+/// Maximum pause between two tries, in blocks: a try of texts takes about three times the CPU of a
+/// block.
 const LONGEST: u32 = 64;
-/// Rows that the codec makes shorter than this many percent of their bytes are cheap for it: 60 columns that are mostly null
-/// take a fifth more CPU packed. So packed blocks of them must be shorter than the codec's. Where the codec finds little,
-/// its search is what costs, and packed blocks may be longer.
+/// Rows that LZ4 compresses to less than this many percent are cheap for LZ4: for 60 columns that
+/// are mostly null, packing takes a fifth more CPU. So their packed blocks must be shorter than
+/// LZ4's. Rows in which LZ4 finds little cost it a long search, and zstd costs more than packing
+/// for all rows: packed blocks of these may be longer.
 const COMPRESSIBLE: usize = 90;
-/// The bytes of packed blocks, in percent of the codec's, up to which packing goes on, by whether rows are compressible...
+/// Maximum size of packed blocks while packing is in use, in percent of the codec's block: first for
+/// rows that are not cheap for the codec, then for those that are.
 const KEPT: [usize; 2] = [102, 98];
-/// ...and up to which it is taken up again: where both ways take about the same, each change would cause tries.
+/// The same maximum for a return to packing. It is lower, because otherwise two ways of about the
+/// same size would alternate, and each change would cause tries.
 const TAKEN_UP: [usize; 2] = [100, 96];
-/// A packed block that is longer by this many percent than the last one tried tells that the rows are other ones.
+/// A packed block that is longer than the last tried one by this many percent shows that the rows
+/// have changed.
 const CHANGED: usize = 25;
-/// After a try so many blocks pass before a change causes the next.
+/// Minimum number of blocks between a try and one that a change causes.
 const LEAST: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     Packed,
-    /// Both, and [`Guard::tell`] chooses.
+    /// Make the block in both ways; [`Guard::tell`] chooses.
     Both,
 }
 
 #[derive(Debug)]
 pub(crate) struct Guard {
+    codec: TailCodec,
     packed: bool,
     pause: u32,
     /// Blocks before the next try.
     left: u32,
     since: u32,
-    /// The packed bytes of 1,024 original bytes in the last try.
+    /// Packed bytes per 1,024 original bytes in the last try.
     share: usize,
-    /// Rows repeated nearby in the last try.
+    /// The rows of the last planned block repeated nearby.
     repeated: bool,
 }
 
-impl Default for Guard {
-    fn default() -> Self {
+impl Guard {
+    /// Returns a guard. `codec` makes the blocks that are not packed.
+    pub fn new(codec: TailCodec) -> Self {
         Self {
+            codec,
             packed: true,
             pause: 0,
             left: 0,
@@ -50,10 +60,8 @@ impl Default for Guard {
             repeated: false,
         }
     }
-}
 
-impl Guard {
-    /// Whether the next block is the codec's without a look at its rows.
+    /// Returns whether to compress the next block by the codec alone, without looking for its rows.
     pub fn skips_rows(&mut self) -> bool {
         let skips = !self.packed && self.left > 0;
         if skips {
@@ -62,7 +70,8 @@ impl Guard {
         skips
     }
 
-    /// For the next block, if [`skips_rows`](Self::skips_rows) is not true of it. `repeat` tells whether its rows repeat nearby.
+    /// Plans the next block, if [`skips_rows`](Self::skips_rows) returned false for it. `repeat`
+    /// says whether its rows repeat nearby.
     pub fn plan(&mut self, repeat: bool) -> Plan {
         let news = self.packed && repeat && !self.repeated;
         self.repeated = repeat;
@@ -74,17 +83,21 @@ impl Guard {
         Plan::Packed
     }
 
-    /// Whether a packed block is so long that the codec must be tried too.
+    /// Returns whether a packed block has become so long that the codec must be tried too.
     pub fn is_changed(&self, packed: usize, original: usize) -> bool {
         let share = share(packed, original);
         self.since >= LEAST && share > self.share.saturating_add(self.share * CHANGED / 100)
     }
 
-    /// What both ways took; `None` where packing gave up. True: the packed block is to be used.
+    /// Records a try: the bytes of the packed block, `None` if packing failed, and those of the
+    /// codec. Returns whether to use the packed block.
     pub fn tell(&mut self, packed: Option<usize>, codec: usize, original: usize) -> bool {
-        let is_compressible = usize::from(100 * codec < COMPRESSIBLE * original);
+        let is_cheap = match self.codec {
+            TailCodec::Lz4 => 100 * codec < COMPRESSIBLE * original,
+            TailCodec::Zstd => false,
+        };
         let limits = if self.packed { KEPT } else { TAKEN_UP };
-        let wins = packed.is_some_and(|bytes| 100 * bytes <= limits[is_compressible] * codec);
+        let wins = packed.is_some_and(|bytes| 100 * bytes <= limits[usize::from(is_cheap)] * codec);
         self.pause = match wins == self.packed {
             true => (2 * self.pause + 1).min(LONGEST),
             false => 1,
@@ -104,7 +117,8 @@ fn share(packed: usize, original: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The blocks that are tried, of those that `packed` and `codec` tell the bytes of.
+    /// Returns the indices of the blocks that are tried, if packing makes `packed` and the codec
+    /// `codec` bytes of each.
     fn tries(guard: &mut Guard, blocks: usize, packed: usize, codec: usize) -> Vec<usize> {
         (0..blocks)
             .filter(|_| {
@@ -119,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_pause_doubles_while_one_way_wins() {
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(TailCodec::Lz4);
         assert_eq!(tries(&mut guard, 100, 500, 1000), [0, 2, 6, 14, 30, 62]);
         assert_eq!(guard.plan(false), Plan::Packed);
         // The other way wins from the next try on.
@@ -130,7 +144,7 @@ mod tests {
 
     #[test]
     fn ways_that_take_the_same_do_not_take_turns() {
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(TailCodec::Lz4);
         assert!(guard.tell(Some(1020), 1000, 1_100));
         assert!(!guard.tell(Some(1021), 1000, 1_100));
         assert!(!guard.tell(Some(1001), 1000, 1_100));
@@ -140,23 +154,25 @@ mod tests {
 
     #[test]
     fn rows_that_are_cheap_for_the_codec_are_packed_for_a_gain_only() {
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(TailCodec::Lz4);
         assert!(guard.tell(Some(980), 1000, 10_000));
         assert!(!guard.tell(Some(981), 1000, 10_000));
         assert!(!guard.tell(Some(961), 1000, 10_000));
         assert!(guard.tell(Some(960), 1000, 10_000));
+        // No rows are cheap for zstd.
+        assert!(Guard::new(TailCodec::Zstd).tell(Some(1020), 1000, 10_000));
     }
 
     #[test]
     fn a_change_is_tried_at_once() {
-        let mut guard = Guard::default();
+        let mut guard = Guard::new(TailCodec::Lz4);
         tries(&mut guard, 20, 500, 1000);
         assert_eq!(guard.plan(false), Plan::Packed);
         assert_eq!(guard.plan(true), Plan::Both);
         guard.tell(Some(500), 1000, 10_000);
-        // They still repeat, and packing won.
+        // The rows still repeat, and packing won.
         assert_eq!(guard.plan(true), Plan::Packed);
-        // Longer blocks are news too, when a few blocks have passed.
+        // Longer blocks count as a change once a few blocks have passed.
         assert!(!guard.is_changed(700, 10_000));
         tries(&mut guard, 20, 500, 1000);
         assert!(guard.is_changed(700, 10_000));

@@ -1,27 +1,28 @@
-//! From the bytes of Spark's shuffle blocks to batches of rows, and from rows to blocks.
+//! Decodes the bytes of Spark's shuffle blocks to batches of rows, and compresses rows to blocks.
 //!
 //! A part is the bytes of some consecutive partitions of one map output: concatenated streams of
-//! the codec, or plain bytes. Decoded they are Spark's row stream: a 4-byte big-endian length and
-//! the row's bytes, again and again, with no header and no end mark. [`RowDecoder`] takes the parts
-//! of a reader one after the other, in any cuts, and fills batches with their rows.
+//! the codec, or plain bytes. Decoded, they are Spark's row stream: for each row a 4-byte
+//! big-endian length and the row's bytes, with no header and no end mark. [`RowDecoder`] takes the
+//! parts of a reader one after the other, cut anywhere, and fills batches with their rows.
 //!
-//! In a batch each row is a head of 8 bytes (the row's length as a native-endian `u32`, 4 zero
-//! bytes) and the row's bytes. Row lengths are multiples of 8, so every head and every row starts at
-//! a multiple of 8 from the batch's first byte. A row that is longer than a batch comes in pieces, so
-//! that its length costs the decoder no memory. A row is in a batch only when all its bytes were decoded and
-//! every check of its codec passed. One check comes later than the rows that it covers: the checksum
-//! at the end of a zstd frame, which Spark's writers leave out.
+//! In a batch each row has a head of 8 bytes (the row's length as a native-endian `u32`, then 4
+//! zero bytes) and then its bytes. Row lengths are multiples of 8, so every head and every row
+//! starts at a multiple of 8 from the batch's first byte. A row that is longer than a batch is
+//! handed out in pieces, so that its length costs the decoder no memory. A row enters a batch only
+//! when all its bytes were decoded and every check of its codec passed. One check comes later than
+//! the rows that it covers: the checksum at the end of a zstd frame, which Spark's writers leave
+//! out.
 //!
-//! [`BlockCompressor`] goes the other way: it makes a block of the codec of a piece of the row stream, or a row block
-//! (docs/row-block-format.md) where it was told to and the piece is whole rows.
+//! [`BlockCompressor`] compresses a piece of the row stream to a block of the codec. If row blocks
+//! are enabled and the piece is whole rows, it may make a row block (docs/row-block-format.md).
 //!
-//! Four rows of three words each, to a block and back:
+//! This example compresses four rows of three words each and decodes them:
 //!
 //! ```
 //! use faro_rows::{Batch, BlockCompressor, Codec, RowDecoder, ROW_HEAD_BYTES};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // What Spark's serializer writes: each row's length, and an `UnsafeRow` of null bits and two fields.
+//! // Spark's serializer writes each row's length, then an `UnsafeRow` of null bits and two fields.
 //! let mut stream = Vec::new();
 //! for id in 0u64..4 {
 //!     stream.extend(24u32.to_be_bytes());
@@ -35,7 +36,7 @@
 //! part.truncate(bytes);
 //! part.extend(compressor.end());
 //!
-//! // A reader pushes the part's bytes in any cuts and takes batches out.
+//! // A reader pushes the part's bytes, cut anywhere, and takes batches out.
 //! let mut decoder = RowDecoder::new(Codec::Lz4, 1 << 10)?;
 //! for cut in part.chunks(10) {
 //!     let pushed = decoder.push(cut)?;
@@ -51,7 +52,7 @@
 //! # Ok(())
 //! # }
 //! ```
-// Allowed only for the vector forms in row_block/kernels.rs, each with its SAFETY note.
+// Only the vector forms in row_block/kernels.rs may use `unsafe`, each with its SAFETY note.
 #![deny(unsafe_code)]
 
 mod batch;

@@ -1,14 +1,14 @@
-//! lz4-java's block stream: a header of 21 bytes and a body for each block, streams concatenated. Faro's row blocks
-//! are blocks of two more methods: docs/row-block-format.md.
+//! Decodes lz4-java's block stream: blocks of a 21-byte header and a body, in concatenated streams.
+//! Faro's row blocks are blocks of two more methods (docs/row-block-format.md).
 //!
-//! Checks what lz4-java's `LZ4BlockInputStream` checks. Two things are stricter: a compressed
-//! length that no encoding of the original length has is refused before the body is there, and a
-//! part must not end inside a header. As in lz4-java, when it reads concatenated streams, a part may
-//! end behind any block, also where a stream has no end block.
+//! Checks what lz4-java's `LZ4BlockInputStream` checks, and is stricter in two cases. A compressed
+//! length that no encoding of the original length can have is refused before the body arrives, and
+//! a part must not end inside a header. As in lz4-java's reader of concatenated streams, a part may
+//! end after any block, even where a stream has no end block.
 //!
-//! Decompression is lz4_flex's with its bounds checks on input and output, which make it memory-safe
-//! for every input. Its variant without `unsafe` (`safe-decode`) took 8 % longer over blocks of
-//! 32 KiB (1.9 against 2.1 GB/s), so that feature is off.
+//! lz4_flex decompresses with bounds checks on input and output, which make it memory-safe for
+//! every input. Its variant without `unsafe` (`safe-decode`) took 8 % longer for blocks of 32 KiB
+//! (1.9 against 2.1 GB/s), so that feature is off.
 
 use crate::block::{Header, Method, HEADER_BYTES};
 use crate::corruption::Corruption;
@@ -18,16 +18,16 @@ use crate::row_blocks::{RowBlocks, Taken};
 use crate::rows::RowWriter;
 use std::mem;
 
-/// Buffers that one part made larger than this become smaller at the part's end.
+/// Larger buffers shrink to this size at the end of a part.
 const KEPT_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
 pub(crate) struct Lz4 {
-    /// The first bytes of a block that does not lie in one push.
+    /// The first bytes of a block whose rest is not pushed yet.
     carry: Vec<u8>,
     decoded: Decoded,
     row_blocks: RowBlocks,
-    /// Where the next block starts in the part.
+    /// Offset of the next block in the part, in bytes.
     offset: u64,
 }
 
@@ -44,12 +44,13 @@ impl Lz4 {
         })
     }
 
-    /// Gives the rows that wait to the batch. False: it is full.
+    /// Moves decoded rows to the batch. Returns false if it is full.
     pub fn drain(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
         Ok(self.decoded.drain(rows)? && self.row_blocks.drain(rows)?)
     }
 
-    /// Takes bytes of one block; nothing waits to be drained. False: the batch is full.
+    /// Takes bytes of one block. Call it only when `drain` returned true. Returns false if the
+    /// batch is full.
     pub fn take(&mut self, input: &mut &[u8], rows: &mut RowWriter) -> Result<bool, Corruption> {
         if self.carry.is_empty() {
             self.take_block(input, rows)
@@ -58,18 +59,19 @@ impl Lz4 {
         }
     }
 
-    /// Whether the first bytes of a block were taken, and not all.
+    /// Returns whether a block was taken in part.
     pub fn is_in_block(&self) -> bool {
         !self.carry.is_empty()
     }
 
-    /// Says where in the part the next block starts, which others than this have taken bytes of.
+    /// Sets the next block's offset in the part, for a caller that takes the bytes between blocks
+    /// itself.
     pub fn start_at(&mut self, offset: u64) {
         self.offset = offset;
     }
 
-    /// Takes the block that `input` starts with, or all of `input` where it does not reach to the
-    /// block's end. False: the batch is full.
+    /// Takes the block that `input` starts with, or all of `input` if it is shorter than the block.
+    /// Returns false if the batch is full.
     fn take_block(&mut self, input: &mut &[u8], rows: &mut RowWriter) -> Result<bool, Corruption> {
         if let Some((header, rest)) = input.split_first_chunk() {
             let header = Header::parse(header, self.offset)?;
@@ -86,11 +88,11 @@ impl Lz4 {
         Ok(true)
     }
 
-    /// Takes a piece of the block that earlier pushes began. False: the batch is full.
+    /// Takes bytes of the block that earlier pushes began. Returns false if the batch is full.
     fn take_piece(&mut self, input: &mut &[u8], rows: &mut RowWriter) -> Result<bool, Corruption> {
         let Some((header, body)) = self.carry.split_first_chunk() else {
             self.carry(input, HEADER_BYTES - self.carry.len())?;
-            // An end block is whole without a body.
+            // An end block is complete without a body.
             return match self.carry.first_chunk() {
                 Some(header) if Header::parse(header, self.offset)?.compressed == 0 => {
                     self.decode_carry(rows)
@@ -105,7 +107,7 @@ impl Lz4 {
         Ok(true)
     }
 
-    /// Moves the first `bytes` bytes of the input into the carry, or all when they are fewer: false.
+    /// Moves `bytes` bytes of the input into the carry. Returns false if the input has fewer.
     fn carry(&mut self, input: &mut &[u8], bytes: usize) -> Result<bool, Corruption> {
         let (piece, rest) = input.split_at(bytes.min(input.len()));
         self.carry
@@ -122,7 +124,8 @@ impl Lz4 {
     fn decode_carry(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
         let mut carry = mem::take(&mut self.carry);
         let result = match carry.split_first_chunk() {
-            // It does not wait, so that a push that is taken whole leaves nothing to be decoded.
+            // The block must not wait, so that a push that takes all its bytes leaves nothing to be
+            // decoded.
             Some((header, body)) => Header::parse(header, self.offset)
                 .and_then(|header| self.decode(&header, body, rows, false)),
             None => Ok(Taken::All),
@@ -133,7 +136,7 @@ impl Lz4 {
         Ok(result? == Taken::All)
     }
 
-    /// Gives a whole block's rows to the batch; those without space there wait in `decoded` or `row_blocks`.
+    /// Decodes a whole block. Rows that do not fit in the batch wait in `decoded` or `row_blocks`.
     fn decode(
         &mut self,
         header: &Header,
@@ -178,7 +181,7 @@ impl Lz4 {
         Ok(if drained { Taken::All } else { Taken::Part })
     }
 
-    /// False: the batch is full.
+    /// Checks that the part may end. Returns false if the batch is full and rows are left.
     pub fn end_part(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
         if !self.drain(rows)? {
             return Ok(false);

@@ -1,6 +1,6 @@
-//! How far a call came.
+//! The results of the decoder's calls.
 
-/// What [`push`](crate::RowDecoder::push) did.
+/// The result of [`push`](crate::RowDecoder::push).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Pushed {
@@ -11,7 +11,7 @@ pub struct Pushed {
     pub full: bool,
 }
 
-/// What [`end_part`](crate::RowDecoder::end_part) did.
+/// The result of [`end_part`](crate::RowDecoder::end_part).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Ended {
@@ -19,7 +19,7 @@ pub struct Ended {
     pub full: bool,
 }
 
-/// Where some bytes of a row that is longer than a batch belong.
+/// The position of a piece in its row, which is longer than a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Bytes of the row in the pieces before this one.

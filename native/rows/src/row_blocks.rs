@@ -1,4 +1,4 @@
-//! Gives the rows of row blocks to batches.
+//! Decodes row blocks into batches.
 
 use crate::block::{Header, Method};
 use crate::corruption::Corruption;
@@ -7,14 +7,14 @@ use crate::rows::RowWriter;
 use crate::tail::TailReader;
 use crate::unpacked::Unpacked;
 
-/// What became of a row block.
+/// The result of taking a row block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// All its rows are in the batch.
     All,
-    /// Some of its rows wait here for the next batch.
+    /// Some of its rows wait in `RowBlocks` for the next batch.
     Part,
-    /// It waits itself: an empty batch has space for all its rows.
+    /// The block must be given again: its rows fit in an empty batch, but not in this one.
     Nothing,
 }
 
@@ -26,7 +26,8 @@ pub(crate) struct RowBlocks {
 }
 
 impl RowBlocks {
-    /// Decodes a row block straight to the batch where its rows fit. `may_wait`: the block can be given once more.
+    /// Decodes a row block directly into the batch if its rows fit. If `may_wait` is true, the
+    /// caller can give the block once more.
     pub fn take(
         &mut self,
         header: &Header,
@@ -75,7 +76,7 @@ impl RowBlocks {
         })
     }
 
-    /// Gives the rows that wait to the batch. False: it is full.
+    /// Moves rows to the batch. Returns false if it is full and rows are left.
     pub fn drain(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
         self.unpacked.drain(rows)
     }
@@ -84,7 +85,7 @@ impl RowBlocks {
         self.bodies.memory_bytes() + self.tails.memory_bytes() + self.unpacked.memory_bytes()
     }
 
-    /// Forgets what waits, and gives back buffers of more than `keep` bytes.
+    /// Drops rows that are not in a batch, and frees buffers of more than `keep` bytes.
     pub fn clear(&mut self, keep: usize) {
         self.bodies.clear(keep);
         self.unpacked.clear(keep);

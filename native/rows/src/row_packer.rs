@@ -5,39 +5,41 @@ use crate::compress_error::CompressError;
 use crate::guard::{Guard, Plan};
 use crate::row_block::{BodyEncoder, Choices};
 
-/// The first tries ask whether texts are worth their columns, and then one of so many.
+/// The first tries measure whether texts are worth their columns; after them only one try in
+/// [`TRIES_FOR_TEXTS`] does.
 const FIRST_TRIES: u32 = 3;
 const TRIES_FOR_TEXTS: u32 = 4;
 
-/// What a piece's blocks are made with: the codec of the stream.
+/// The codec of the stream, which compresses blocks and the tails of row blocks.
 pub(crate) trait PieceCodec {
-    /// Writes the block of the codec alone, for which `out` has room.
+    /// Writes the block that the codec alone makes, and returns its bytes. `out` must have room for
+    /// it.
     fn block(&mut self, piece: &[u8], out: &mut [u8]) -> Result<usize, CompressError>;
 
-    /// Compresses a row block's tail; `None` where it does not fit.
+    /// Compresses a row block's tail and returns its bytes; `None` if it does not fit in `out`.
     fn tail(&mut self, tail: &[u8], out: &mut [u8]) -> Option<usize>;
 }
 
-/// A block of so many bytes, and which kind of block it is.
+/// The kind of a block that was made, and its bytes.
 enum Made {
     Rows {
         bytes: usize,
-        /// What the codec alone made of the piece, where it was tried.
+        /// Bytes of the codec's own block of the piece, if it was made too.
         codec: Option<usize>,
     },
     Codec(usize),
 }
 
-/// The bytes of a block.
+/// The size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Packed {
     pub bytes: usize,
-    /// Bytes of the block that the codec alone makes of the piece: an estimate where it was not tried, and never less
-    /// than `bytes`.
+    /// Size of the block that the codec alone makes of the piece, in bytes. It is an estimate if
+    /// that block was not made, and at least `bytes`.
     pub codec_bytes: usize,
 }
 
-/// What the codec alone took in the tries so far.
+/// Bytes before and after the codec alone, summed over all tries.
 #[derive(Debug, Default)]
 struct Tried {
     original: u64,
@@ -50,7 +52,7 @@ impl Tried {
         self.codec += codec as u64;
     }
 
-    /// Bytes that the codec alone would take; `None` before the first try.
+    /// Estimates the bytes that the codec alone would make; `None` before the first try.
     fn estimate(&self, original: usize) -> Option<usize> {
         let bytes = (original as u64 * self.codec).checked_div(self.original)?;
         usize::try_from(bytes).ok()
@@ -58,23 +60,23 @@ impl Tried {
 }
 
 pub(crate) struct RowPacker {
-    /// Packed words of each row.
+    /// Number of packed words of each row.
     words: usize,
     token: u8,
     encoder: BodyEncoder,
     choices: Choices,
     guard: Guard,
     tried: Tried,
-    /// Tries since the rows changed, of which not each asks about texts.
+    /// Number of tries since the rows last changed; decides which tries measure texts.
     tries: u32,
-    /// The second block of a piece that is made in two ways.
+    /// Room for the second block of a piece that is made in two ways.
     spare: Vec<u8>,
-    /// Pieces that became row blocks.
+    /// Number of pieces that became row blocks.
     row_blocks: u64,
 }
 
 impl RowPacker {
-    /// `level` is the token's.
+    /// `level` is the low half of the blocks' tokens.
     pub fn new(words: usize, codec: TailCodec, level: u8) -> Self {
         Self {
             words,
@@ -84,7 +86,7 @@ impl RowPacker {
                 texts: true,
                 dictionaries: true,
             },
-            guard: Guard::default(),
+            guard: Guard::new(codec),
             tried: Tried::default(),
             tries: 0,
             spare: Vec::new(),
@@ -92,7 +94,7 @@ impl RowPacker {
         }
     }
 
-    /// Writes the piece's block. `out` has room for the block of the codec alone.
+    /// Writes the piece's block. `out` must have room for the block of the codec alone.
     pub fn compress(
         &mut self,
         piece: &[u8],
@@ -147,14 +149,15 @@ impl RowPacker {
         Ok(Made::Codec(other))
     }
 
-    /// Whether this try is one of the first or one of the few behind them that ask.
+    /// Counts a try and returns whether it measures texts.
     fn asks_about_texts(&mut self) -> bool {
         self.tries = self.tries.saturating_add(1);
         self.tries <= FIRST_TRIES || self.tries % TRIES_FOR_TEXTS == 0
     }
 
-    /// Writes a row block. `None`: it is not shorter than the piece. `measure`: with texts and without, to keep what is
-    /// shorter for the next blocks.
+    /// Writes a row block and returns its bytes; `None` if it is not shorter than the piece. If
+    /// `measure` is true, tries both with and without texts, and keeps the shorter choice for the
+    /// next blocks.
     fn pack(
         &mut self,
         piece: &[u8],
@@ -184,7 +187,7 @@ impl RowPacker {
         second.or(first).map(|(bytes, _)| bytes)
     }
 
-    /// The bytes of the block, and whether it has texts.
+    /// Writes a row block. Returns its bytes, and whether it has texts.
     fn pack_as(
         &mut self,
         choices: Choices,
@@ -193,7 +196,7 @@ impl RowPacker {
         codec: &mut impl PieceCodec,
     ) -> Option<(usize, bool)> {
         let (header, room) = out.split_first_chunk_mut::<HEADER_BYTES>()?;
-        // A body as long as the piece would be of no use.
+        // A body as long as the piece would save nothing.
         let room = &mut room[..piece.len() - 1];
         let mut tail = |tail: &[u8], out: &mut [u8]| codec.tail(tail, out);
         let body = self
@@ -207,7 +210,7 @@ impl RowPacker {
         Some((HEADER_BYTES + body.bytes, body.texts))
     }
 
-    /// How many pieces became row blocks so far.
+    /// Returns the number of pieces that became row blocks.
     pub fn row_blocks(&self) -> u64 {
         self.row_blocks
     }
@@ -217,7 +220,7 @@ impl RowPacker {
     }
 }
 
-/// Room for `bytes` bytes; `None` without memory.
+/// Returns `bytes` bytes of the buffer; `None` if it cannot grow to that size.
 fn spare(buffer: &mut Vec<u8>, bytes: usize) -> Option<&mut [u8]> {
     if let Some(more) = bytes.checked_sub(buffer.len()) {
         buffer.try_reserve_exact(more).ok()?;

@@ -7,17 +7,17 @@ use crate::progress::Piece;
 /// Bytes of a row's length in the row stream.
 const LENGTH_BYTES: usize = 4;
 
-/// Where the row stream stands.
-enum State {
-    /// The first `known` bytes of a row's length were taken; all four never are.
+/// The position in the row stream.
+enum RowState {
+    /// The first `known` bytes of a row's length were taken; fewer than all four.
     Length {
         known: usize,
         bytes: [u8; LENGTH_BYTES],
     },
-    /// The head and `copied` bytes of a row are behind the batch's last whole row.
+    /// The head and `copied` bytes of a row follow the batch's last whole row.
     Body { length: usize, copied: usize },
-    /// A row that is longer than a batch: `given` bytes of it were handed out, the next `held` bytes are
-    /// the whole of the batch.
+    /// A row that is longer than a batch: `given` bytes of it were handed out, and the next `held`
+    /// bytes are the current batch.
     Long {
         length: usize,
         given: usize,
@@ -25,7 +25,7 @@ enum State {
     },
 }
 
-const BETWEEN_ROWS: State = State::Length {
+const BETWEEN_ROWS: RowState = RowState::Length {
     known: 0,
     bytes: [0; LENGTH_BYTES],
 };
@@ -33,21 +33,21 @@ const BETWEEN_ROWS: State = State::Length {
 /// Fills batches with the rows of parts.
 pub(crate) struct RowWriter {
     buffer: Vec<u8>,
-    /// Bytes that a batch holds at most, heads included.
+    /// Maximum size of a batch in bytes, heads included.
     limit: usize,
     /// Bytes and number of the whole rows in the buffer.
     end: usize,
     rows: u32,
-    /// `end` and `rows` as the part under way found them.
+    /// The values of `end` and `rows` when the current part began.
     part_end: usize,
     part_rows: u32,
-    /// Rows of the part under way in batches that were handed out.
+    /// Number of rows of the current part in batches that were handed out.
     handed_out: u64,
     /// Bytes of the part's row stream that were taken.
     taken: u64,
-    state: State,
-    /// Where a row under way, head included, lies behind the batch that was handed out: the first
-    /// `take` behind the turn moves it to the front.
+    state: RowState,
+    /// The place of an unfinished row, head included, after the batch that was handed out. The next
+    /// `take` moves the row to the front.
     moved: Option<Moved>,
 }
 
@@ -57,7 +57,8 @@ struct Moved {
 }
 
 impl RowWriter {
-    /// `None` without memory for the buffer.
+    /// Returns a writer of batches of up to `limit` bytes; `None` if the buffer cannot be
+    /// allocated.
     pub fn new(limit: usize) -> Option<Self> {
         Some(Self {
             buffer: buffer(limit)?,
@@ -73,14 +74,14 @@ impl RowWriter {
         })
     }
 
-    /// Whether a turn hands out rows, or a piece of one.
+    /// Returns whether a turn would hand out rows, or a piece of a row.
     pub fn has_batch(&self) -> bool {
-        self.rows > 0 || matches!(self.state, State::Long { held: 1.., .. })
+        self.rows > 0 || matches!(self.state, RowState::Long { held: 1.., .. })
     }
 
-    /// Whether the last piece of a long row waits for a turn.
+    /// Returns whether the batch is the last piece of a long row.
     pub fn ends_long_row(&self) -> bool {
-        matches!(self.state, State::Long { length, given, held } if given + held == length)
+        matches!(self.state, RowState::Long { length, given, held } if given + held == length)
     }
 
     pub fn memory_bytes(&self) -> usize {
@@ -91,14 +92,15 @@ impl RowWriter {
         self.handed_out
     }
 
-    /// Takes decoded bytes and returns how many. Fewer than all: the next row needs an empty batch.
+    /// Takes decoded bytes and returns how many. If it takes fewer than all, the next row needs an
+    /// empty batch.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
         if let Some(Moved { start, bytes }) = self.moved.take() {
             self.buffer.copy_within(start..start + bytes, 0);
         }
         let mut at = 0;
         loop {
-            if let State::Length { known: 0, .. } = self.state {
+            if let RowState::Length { known: 0, .. } = self.state {
                 at += self.take_whole_rows(&bytes[at..]);
             }
             if at == bytes.len() {
@@ -112,32 +114,34 @@ impl RowWriter {
         }
     }
 
-    /// Whether the row stream is between two rows.
+    /// Returns whether the row stream is between two rows.
     pub fn is_between_rows(&self) -> bool {
-        matches!(self.state, State::Length { known: 0, .. })
+        matches!(self.state, RowState::Length { known: 0, .. })
     }
 
-    /// Space for rows of `bytes` bytes, heads included, behind the batch's last row. The stream is between two rows;
-    /// [`add`](Self::add) makes the rows part of the batch. `None`: the batch has not enough space left.
+    /// Returns space for rows of `bytes` bytes, heads included, after the batch's last row; `None`
+    /// if too little is left. Call it only between two rows. [`add`](Self::add) then makes the rows
+    /// part of the batch.
     pub fn space(&mut self, bytes: usize) -> Option<&mut [u8]> {
-        // A row under way that waited for its move was abandoned.
+        // The unfinished row that was to be moved belongs to an abandoned part.
         self.moved = None;
         (bytes <= self.limit - self.end).then(|| &mut self.buffer[self.end..][..bytes])
     }
 
-    /// Whether an empty batch has space for rows of so many bytes, heads included.
+    /// Returns whether an empty batch has space for rows of `bytes` bytes, heads included.
     pub fn would_fit(&self, bytes: usize) -> bool {
         bytes <= self.limit
     }
 
-    /// Adds rows that were written to [`space`](Self::space). `taken`: their bytes in the row stream.
+    /// Adds rows that were written to [`space`](Self::space). `taken` is their size in the row
+    /// stream, in bytes.
     pub fn add(&mut self, rows: usize, bytes: usize, taken: usize) {
         self.end += bytes;
         self.rows += rows as u32;
         self.taken += taken as u64;
     }
 
-    /// Takes rows that have heads already, as many as the batch has space for. Returns their bytes.
+    /// Takes rows that already have heads, as many as fit in the batch, and returns their bytes.
     pub fn take_placed(&mut self, placed: &[u8]) -> usize {
         if !self.is_between_rows() {
             return 0;
@@ -158,14 +162,14 @@ impl RowWriter {
         at
     }
 
-    /// Takes the rows that lie wholly in `bytes`, up to the first one that is not valid or has no
-    /// space left in the batch. Returns the bytes taken.
+    /// Takes the rows that lie wholly in `bytes`, up to the first one that is not valid or does not
+    /// fit in the batch. Returns the bytes taken.
     fn take_whole_rows(&mut self, bytes: &[u8]) -> usize {
         let buffer = &mut self.buffer;
         let (mut at, mut end, mut rows) = (0, self.end, self.rows);
         while let Some((length, body)) = bytes[at..].split_first_chunk::<LENGTH_BYTES>() {
             let length = u32::from_be_bytes(*length) as usize;
-            // A negative length is here a large one, which no batch has space for.
+            // As unsigned, a negative length is too large for any batch.
             if length % 8 != 0 || length > body.len() || end + ROW_HEAD_BYTES + length > self.limit
             {
                 break;
@@ -182,11 +186,11 @@ impl RowWriter {
         at
     }
 
-    /// Takes the next piece of a row: of its length or of its body. Returns 0 when it has no space
-    /// left in the batch. `bytes` is not empty.
+    /// Takes the next bytes of a row's length or of its body. Returns 0 if the row does not fit in
+    /// the batch. `bytes` must not be empty.
     fn take_piece(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
         let taken = match &mut self.state {
-            State::Length {
+            RowState::Length {
                 known,
                 bytes: length,
             } => {
@@ -204,14 +208,14 @@ impl RowWriter {
                 }
                 piece
             }
-            State::Body { length, copied } => {
+            RowState::Body { length, copied } => {
                 let piece = bytes.len().min(*length - *copied);
                 let start = self.end + ROW_HEAD_BYTES + *copied;
                 self.buffer[start..][..piece].copy_from_slice(&bytes[..piece]);
                 *copied += piece;
                 piece
             }
-            State::Long {
+            RowState::Long {
                 length,
                 given,
                 held,
@@ -228,8 +232,8 @@ impl RowWriter {
         Ok(taken)
     }
 
-    /// Writes a row's head if the batch has space for the row; a longer row needs an empty batch.
-    /// `known` bytes of the length were taken before.
+    /// Starts a row and returns true, or returns false if the row needs an empty batch. `known`
+    /// bytes of the length were taken before.
     fn start_row(&mut self, length: i32, known: usize) -> Result<bool, Corruption> {
         let bytes = match usize::try_from(length) {
             Ok(bytes) if bytes % 8 == 0 => bytes,
@@ -244,7 +248,7 @@ impl RowWriter {
             if self.rows > 0 {
                 return Ok(false);
             }
-            self.state = State::Long {
+            self.state = RowState::Long {
                 length: bytes,
                 given: 0,
                 held: 0,
@@ -252,7 +256,7 @@ impl RowWriter {
             return Ok(true);
         }
         self.buffer[self.end..][..ROW_HEAD_BYTES].copy_from_slice(&head(bytes));
-        self.state = State::Body {
+        self.state = RowState::Body {
             length: bytes,
             copied: 0,
         };
@@ -260,7 +264,7 @@ impl RowWriter {
     }
 
     fn finish_row(&mut self) {
-        if let State::Body { length, copied } = self.state {
+        if let RowState::Body { length, copied } = self.state {
             if copied == length {
                 self.end += ROW_HEAD_BYTES + length;
                 self.rows += 1;
@@ -269,12 +273,12 @@ impl RowWriter {
         }
     }
 
-    /// Whether the part may end here: not inside a row.
+    /// Fails if the part ends inside a row.
     pub fn check_end(&self) -> Result<(), Corruption> {
         let bytes = match self.state {
-            State::Length { known, .. } => known,
-            State::Body { copied, .. } => LENGTH_BYTES + copied,
-            State::Long { given, held, .. } => LENGTH_BYTES + given + held,
+            RowState::Length { known, .. } => known,
+            RowState::Body { copied, .. } => LENGTH_BYTES + copied,
+            RowState::Long { given, held, .. } => LENGTH_BYTES + given + held,
         } as u64;
         if bytes == 0 {
             return Ok(());
@@ -285,13 +289,13 @@ impl RowWriter {
         })
     }
 
-    /// Keeps the rows of the part under way; the next bytes are of another part.
+    /// Keeps the rows of the current part; the next bytes belong to another part.
     pub fn end_part(&mut self) {
         (self.part_end, self.part_rows) = (self.end, self.rows);
         self.start_part();
     }
 
-    /// Takes back the rows of the part under way that are still here.
+    /// Removes the rows of the current part that were not handed out.
     pub fn abandon_part(&mut self) {
         (self.end, self.rows) = (self.part_end, self.part_rows);
         self.start_part();
@@ -303,9 +307,9 @@ impl RowWriter {
         self.state = BETWEEN_ROWS;
     }
 
-    /// Hands out the batch; the next `take` fills the same memory again.
+    /// Hands out the batch; the next `take` overwrites its memory.
     pub fn turn(&mut self) -> Batch<'_> {
-        if let State::Long {
+        if let RowState::Long {
             length,
             given,
             held,
@@ -314,10 +318,10 @@ impl RowWriter {
             return self.turn_piece(length, given, held);
         }
         if self.rows == 0 {
-            // Nothing to read, so a row under way needs no move.
+            // Nothing is handed out, so an unfinished row stays in place.
             return Batch::Empty;
         }
-        if let State::Body { copied, .. } = self.state {
+        if let RowState::Body { copied, .. } = self.state {
             self.moved = Some(Moved {
                 start: self.end,
                 bytes: ROW_HEAD_BYTES + copied,
@@ -341,7 +345,7 @@ impl RowWriter {
             self.handed_out += 1;
             self.state = BETWEEN_ROWS;
         } else {
-            self.state = State::Long {
+            self.state = RowState::Long {
                 length: row_bytes,
                 given: offset + held,
                 held: 0,
@@ -354,9 +358,9 @@ impl RowWriter {
     }
 }
 
-/// Copies the first `length` bytes of `from`. Short rows are copied in pieces of a fixed size, which
-/// take a few instructions and no call; what such a piece writes behind the row is overwritten by
-/// the next one or is behind the batch's end.
+/// Copies the first `length` bytes of `from`. Short rows are copied in pieces of a fixed size,
+/// which take a few instructions and no call. The next row overwrites what such a piece writes
+/// beyond the row's end; after the last row it falls into the buffer's slack.
 #[inline(always)]
 fn copy_row(from: &[u8], to: &mut [u8], length: usize) {
     const PIECE: usize = 32;

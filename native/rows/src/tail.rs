@@ -1,17 +1,18 @@
-//! The tails of row blocks: what compresses them, kept between blocks.
+//! Decompresses the tails of row blocks.
 
 use crate::block::TailCodec;
 use zstd_safe::{find_frame_compressed_size, get_error_name, DCtx};
 
-/// Decompresses tails.
+/// Decompresses tails and keeps the codec's state between blocks.
 #[derive(Default)]
 pub(crate) struct TailReader {
-    /// Made for the first tail that needs it.
+    /// The context, allocated for the first tail that needs it.
     zstd: Option<DCtx<'static>>,
 }
 
 impl TailReader {
-    /// Returns the bytes written, or why the tail does not decompress.
+    /// Decompresses a tail and returns the bytes written, or the reason that it does not
+    /// decompress.
     pub fn decompress(
         &mut self,
         codec: TailCodec,
@@ -31,7 +32,7 @@ impl TailReader {
             Some(context) => context,
             none => none.insert(DCtx::try_create().ok_or("no memory for zstd's context")?),
         };
-        // Not more than one frame, and nothing behind it.
+        // A tail must be exactly one frame.
         let frame = find_frame_compressed_size(tail).map_err(get_error_name)?;
         if frame != tail.len() {
             let bytes = tail.len();

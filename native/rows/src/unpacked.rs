@@ -4,18 +4,18 @@ use crate::batch::{placed_length, ROW_HEAD_BYTES};
 use crate::corruption::Corruption;
 use crate::rows::RowWriter;
 
-/// Rows behind their heads, as a batch has them, of which the bytes from `at` to `end` wait.
+/// Rows with heads, as in a batch, whose bytes from `at` to `end` are not yet in one.
 #[derive(Default)]
 pub(crate) struct Unpacked {
     bytes: Vec<u8>,
     at: usize,
     end: usize,
-    /// Bytes from `at` on of a row whose first bytes were taken, because it is longer than a batch.
+    /// Remaining bytes of a row that was taken in part because it is longer than a batch.
     long: usize,
 }
 
 impl Unpacked {
-    /// Exactly `bytes` bytes to write to. Nothing waits before the next `set_end`.
+    /// Returns exactly `bytes` bytes to write to, and drops rows that were not drained.
     pub fn space(&mut self, bytes: usize) -> Result<&mut [u8], Corruption> {
         (self.at, self.end, self.long) = (0, 0, 0);
         if let Some(more) = bytes.checked_sub(self.bytes.len()) {
@@ -34,7 +34,7 @@ impl Unpacked {
         self.end = end;
     }
 
-    /// Gives the rows to the batch. False: it is full.
+    /// Moves the rows to the batch. Returns false if it is full and rows are left.
     pub fn drain(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
         while self.at < self.end {
             if self.long == 0 {
@@ -42,7 +42,7 @@ impl Unpacked {
                 let Some(length) = placed_length(&self.bytes[self.at..self.end]) else {
                     return Ok(true);
                 };
-                // The next row needs an empty batch, or more than that.
+                // The next row needs an empty batch, or is longer than one.
                 if rows.has_batch() {
                     return Ok(false);
                 }

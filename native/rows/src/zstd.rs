@@ -1,4 +1,4 @@
-//! Concatenated zstd frames, and row blocks between them: docs/row-block-format.md.
+//! Decodes concatenated zstd frames, and row blocks between them (docs/row-block-format.md).
 
 use crate::corruption::Corruption;
 use crate::decoded::Decoded;
@@ -7,12 +7,13 @@ use crate::progress::Pushed;
 use crate::rows::RowWriter;
 use zstd_safe::{get_error_name, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
-/// The largest window that zstd decodes unless told otherwise: 128 MiB. Level 22 needs it.
+/// The largest window that zstd decodes by default: 128 MiB. Level 22 needs it.
 const MAX_WINDOW_LOG: u32 = 27;
-/// Bytes decompressed at once: small enough to be still in the cache when they are copied.
+/// Bytes decompressed at once: few enough that they are still in the processor's cache when they
+/// are copied.
 const STEP_BYTES: usize = 64 << 10;
 
-/// The first byte of a block, with which no frame begins.
+/// The first byte of a block. No frame begins with it.
 const BLOCK: u8 = b'L';
 
 pub(crate) struct Zstd {
@@ -20,9 +21,9 @@ pub(crate) struct Zstd {
     decoded: Decoded,
     /// The blocks between frames.
     blocks: Lz4,
-    /// A frame is under way, which started at `frame_offset`.
+    /// The frame that starts at `frame_offset` is not complete.
     in_frame: bool,
-    /// The context may hold decompressed bytes that it had no space for.
+    /// The context may hold decompressed bytes that did not fit in `decoded`.
     more: bool,
     frame_offset: u64,
     /// Bytes of the part that were taken.
@@ -30,7 +31,7 @@ pub(crate) struct Zstd {
 }
 
 impl Zstd {
-    /// `None` without memory for the context.
+    /// Returns `None` if there is no memory for the context.
     pub fn new() -> Option<Self> {
         let mut context = DCtx::try_create()?;
         context
@@ -72,12 +73,12 @@ impl Zstd {
         }
     }
 
-    /// Whether the next bytes belong to a block and not to a frame.
+    /// Returns whether the next bytes belong to a block rather than to a frame.
     fn is_block(&self, input: &[u8]) -> bool {
         !self.in_frame && (self.blocks.is_in_block() || input.first() == Some(&BLOCK))
     }
 
-    /// Takes bytes of one block. False: the batch is full.
+    /// Takes bytes of one block. Returns false if the batch is full.
     fn take_block(&mut self, input: &mut &[u8], rows: &mut RowWriter) -> Result<bool, Corruption> {
         if !self.blocks.is_in_block() {
             self.blocks.start_at(self.offset);
@@ -88,13 +89,13 @@ impl Zstd {
         Ok(taken)
     }
 
-    /// Decompresses until `decoded` is full, the input is used up or a frame is over. Returns the
+    /// Decompresses until `decoded` is full, the input is used up or a frame ends. Returns the
     /// bytes taken.
     fn step(&mut self, input: &[u8]) -> Result<usize, Corruption> {
         if !self.in_frame {
             self.frame_offset = self.offset;
         }
-        // Also after an error, so that `start_part` resets the context.
+        // This is set even if the step fails, so that `start_part` resets the context.
         self.in_frame = true;
         let space = self.decoded.space(STEP_BYTES)?;
         let (mut input, mut output) = (InBuffer::around(input), OutBuffer::around(space));
@@ -108,13 +109,13 @@ impl Zstd {
         let (taken, written) = (input.pos(), output.pos());
         self.decoded.set_end(written);
         self.offset += taken as u64;
-        // At 0 the frame is over and all of it is in `decoded`.
+        // 0 means that the frame ended and all of it is in `decoded`.
         self.in_frame = missing != 0;
         self.more = self.in_frame && written == STEP_BYTES;
         Ok(taken)
     }
 
-    /// False: the batch is full.
+    /// Checks that the part may end. Returns false if the batch is full and rows are left.
     pub fn end_part(&mut self, rows: &mut RowWriter) -> Result<bool, Corruption> {
         if self.push(&[], rows)?.full {
             return Ok(false);
@@ -133,7 +134,7 @@ impl Zstd {
 
     pub fn start_part(&mut self) {
         if self.in_frame {
-            // Cannot fail: it is the session alone that is reset.
+            // Resetting only the session cannot fail.
             let _ = self.context.reset(ResetDirective::SessionOnly);
         }
         self.decoded.clear(STEP_BYTES);

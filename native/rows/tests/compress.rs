@@ -1,4 +1,5 @@
-//! The decoder reads what the compressor wrote, however the row stream was cut into pieces.
+//! Tests that the decoder reads what the compressor wrote, however the row stream was cut into
+//! pieces.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -13,7 +14,7 @@ use support::{decode, decoder};
 const LONGEST: usize = 32 << 20;
 const CODECS: [Codec; 3] = [Codec::None, Codec::Lz4, Codec::Zstd];
 
-/// Random ones cannot be compressed.
+/// Generates rows that compress well, and random rows that do not compress.
 fn rows() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let row = (0_usize..40, any::<u8>(), any::<bool>()).prop_flat_map(|(words, byte, random)| {
         let bytes = match random {
@@ -31,7 +32,7 @@ proptest! {
     #[test]
     fn a_partition_reads_as_it_was_written(
         codec in select(&CODECS[..]),
-        // Several streams of one partition are one: each spill ends one.
+        // Each spill ends a stream, and a partition is the concatenation of its streams.
         streams in prop::collection::vec((rows(), 1_usize..2_000), 1..4),
     ) {
         let mut compressor = BlockCompressor::new(codec, 1, LONGEST).unwrap();
@@ -52,7 +53,7 @@ proptest! {
     }
 }
 
-/// Spark's reader takes a block of no bytes for the end of a stream, whose checksum must be 0.
+/// Spark's reader takes an empty block for the end of a stream, whose checksum must be 0.
 #[test]
 fn an_empty_piece_has_no_block() {
     for codec in CODECS {
@@ -62,7 +63,7 @@ fn an_empty_piece_has_no_block() {
     }
 }
 
-/// zstd takes the nearest level that it has; the others have none.
+/// zstd uses the nearest level that it supports; the other codecs ignore the level.
 #[test]
 fn any_level_compresses() {
     let rows = vec![vec![7; 8]; 1000];
@@ -79,7 +80,8 @@ fn any_level_compresses() {
     }
 }
 
-/// Around the lengths where a block's token changes, and the longest, whose bytes are all the same.
+/// Tests the lengths around which a block's token changes, and the longest block, whose bytes are
+/// all the same.
 #[test]
 fn blocks_of_any_length() {
     let mut word = 1_u64;
@@ -96,7 +98,7 @@ fn blocks_of_any_length() {
     for codec in CODECS {
         for row in &rows {
             let piece = row_stream(std::slice::from_ref(row));
-            // Exactly as long as a block may be.
+            // The piece has the maximum length of a block.
             let mut compressor = BlockCompressor::new(codec, 1, piece.len()).unwrap();
             let mut part = vec![0; compressor.max_bytes(piece.len())];
             let length = compressor.compress(&piece, &mut part).unwrap();

@@ -1,5 +1,5 @@
-//! The inputs with which the fuzzers found something new are checked again. `fuzz/inputs` keeps
-//! them, one a line, in hexadecimal digits.
+//! Checks again the inputs with which the fuzzers found something new. `fuzz/inputs` keeps them,
+//! one per line, in hexadecimal digits.
 
 mod support;
 
@@ -7,7 +7,7 @@ use support::fuzz;
 
 fn check_all(kept: &str, check: fn(&[u8])) {
     let lines = kept.lines().collect::<Vec<_>>();
-    // Miri takes a second for some of them.
+    // Miri takes a second for some inputs, so it checks a sample.
     let step = if cfg!(miri) { 40 } else { 1 };
     assert!(!lines.is_empty());
     for line in lines.into_iter().step_by(step) {

@@ -1,11 +1,12 @@
-//! Bytes that Spark wrote: golden/README.md.
+//! Decodes bytes that Spark wrote (golden/README.md).
 
 mod support;
 
 use faro_rows::Codec;
 use support::{decode, decoder};
 
-/// The rows that golden/Golden.java makes; `compressible` of the first stream.
+/// Returns the rows that golden/Golden.java makes: `compressible` rows of the first stream, then
+/// the second stream.
 fn expected(compressible: usize) -> Vec<Vec<u8>> {
     let first = (0..compressible).map(|row| vec![(row / 64) as u8; row * 7 % 13 * 8]);
     let mut state: u32 = 1;

@@ -1,4 +1,4 @@
-//! Each check of the LZ4 block format.
+//! Tests each check of the LZ4 block format.
 
 mod support;
 
@@ -10,7 +10,7 @@ fn outcome(part: &[u8]) -> Outcome {
     decode(&mut decoder(Codec::Lz4, 4096), part, &[])
 }
 
-/// What the part fails with, in one push and in pushes of one byte.
+/// Returns the part's corruption, which must be the same for one push and for pushes of one byte.
 fn error(part: &[u8]) -> Corruption {
     let found = outcome(part).error.expect("a corruption");
     let again = decode(&mut decoder(Codec::Lz4, 4096), part, &[1]).error;
@@ -24,7 +24,7 @@ fn sample() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A header and a body of 16 bytes that are one row of zeros, with a few bytes changed.
+/// Returns a header with these fields and 64 zeros after it.
 fn with_fields(method: u8, level: u8, compressed: i32, original: i32) -> Vec<u8> {
     let mut block = lz4_header(method, level, compressed as u32, original as u32, 0);
     block.extend([0; 64]);
@@ -135,7 +135,7 @@ fn checksum() {
             expected
         })
     );
-    // lz4-java compares all 32 bits with a hash of 28.
+    // lz4-java compares all 32 bits with a hash of 28 bits.
     let mut part = lz4_header(0x10, 0, 12, 12, lz4_hash(&body) | 1 << 28);
     part.extend(&body);
     assert!(matches!(error(&part), Corruption::Checksum { .. }));
@@ -162,12 +162,12 @@ fn body() {
             "{found}"
         );
     }
-    // A byte that no sequence needs, and a last sequence that is cut off.
+    // The bodies have a byte after the last sequence, and a last sequence that is cut off.
     let longer = [&compressed[..], &[0]].concat();
     for body in [&longer[..], &compressed[..compressed.len() - 1]] {
         error(&block(body, original.len()));
     }
-    // A match that starts in front of the block.
+    // The match starts before the block.
     let found = error(&block(
         &[0x0f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
         original.len(),

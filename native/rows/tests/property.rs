@@ -1,4 +1,5 @@
-//! Random rows, blocks, cuts and batches give the same rows; random damage gives no wrong row.
+//! Tests that random rows, blocks, cuts and batches decode to the same rows, and that random damage
+//! never yields a wrong row.
 
 mod support;
 
@@ -17,7 +18,7 @@ fn config() -> ProptestConfig {
     }
 }
 
-/// A row of random bytes or of bytes that compress well.
+/// Generates a row of random bytes or of bytes that compress well.
 fn row(longest: usize) -> impl Strategy<Value = Vec<u8>> {
     let eighths = longest / 8;
     let length = prop_oneof![
@@ -44,7 +45,7 @@ fn row(longest: usize) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// The partitions of a part.
+/// Generates the rows of a part's partitions.
 fn partitions(longest: usize) -> impl Strategy<Value = Vec<Vec<Vec<u8>>>> {
     vec(vec(row(longest), 0..20), 1..4)
 }
@@ -63,7 +64,7 @@ fn batch_bytes() -> impl Strategy<Value = usize> {
     prop_oneof![Just(64), Just(4096), Just(64 << 10)]
 }
 
-/// A block of a part: where it and its bytes of the row stream start.
+/// A block of a part: its offset in the part and that of its bytes in the row stream.
 struct Block {
     offset: usize,
     decoded: usize,
@@ -75,7 +76,8 @@ struct Part {
     rows: Vec<Vec<u8>>,
 }
 
-/// A stream for each partition, in blocks of `block_bytes`. No rows: no bytes.
+/// Compresses each partition to a stream with blocks of `block_bytes`. A partition without rows has
+/// no bytes.
 fn lz4_part(partitions: &[Vec<Vec<u8>>], block_bytes: usize) -> Part {
     let (mut bytes, mut blocks, mut decoded) = (Vec::new(), Vec::new(), 0);
     for rows in partitions.iter().filter(|rows| !rows.is_empty()) {
@@ -104,7 +106,7 @@ fn zstd_part(partitions: &[Vec<Vec<u8>>], checksum: bool) -> Vec<u8> {
         .collect()
 }
 
-/// How many of the rows are whole within `decoded` bytes of the row stream.
+/// Returns the number of rows that end within the first `decoded` bytes of the row stream.
 fn whole_rows(rows: &[Vec<u8>], decoded: usize) -> usize {
     let mut end = 0;
     let ends = rows.iter().map(|row| {
@@ -114,7 +116,8 @@ fn whole_rows(rows: &[Vec<u8>], decoded: usize) -> usize {
     ends.take_while(|end| *end <= decoded).count()
 }
 
-/// The row stream's rules, written once more: the whole rows, and whether something is wrong.
+/// Parses a row stream independently of the decoder. Returns the whole rows, and whether anything
+/// is wrong.
 fn parse(mut stream: &[u8]) -> (Vec<Vec<u8>>, bool) {
     let mut rows = Vec::new();
     while let Some((length, rest)) = stream.split_first_chunk() {
@@ -167,7 +170,8 @@ proptest! {
         }
     }
 
-    /// Nothing protects a plain part, so damage may give other rows; they are what the stream says.
+    /// Nothing protects a plain part, so damage may yield other rows. They must be those of the
+    /// damaged stream.
     #[test]
     fn damaged_plain_parts(
         part in partitions(2000), damages in vec(damage(), 1..4), cuts in cuts(), batch in batch_bytes(),
@@ -180,8 +184,8 @@ proptest! {
         prop_assert_eq!(found.error.is_some(), wrong);
     }
 
-    /// Changed bytes give the rows in front of the block that is reported, and only those; or all
-    /// rows where the change does not matter (the level of a token).
+    /// Changed bytes yield only the rows before the block that the error names, or all rows if the
+    /// change does not matter (the level of a token).
     #[test]
     fn changed_lz4_parts(
         part in partitions(2000), block in 16..2000_usize, damages in vec(support::damage::changed(), 1..4),
@@ -203,7 +207,7 @@ proptest! {
         }
     }
 
-    /// Only between blocks and rows a part may end early.
+    /// A part may end early only between blocks and between rows.
     #[test]
     fn truncated_lz4_parts(
         part in partitions(2000), block in 16..2000_usize, at in any::<prop::sample::Index>(), cuts in cuts(),
@@ -219,7 +223,7 @@ proptest! {
         prop_assert_eq!(found.error.is_none(), allowed);
     }
 
-    /// Bytes that are there twice, unless they are whole blocks: such a part is a good one.
+    /// Repeats bytes, except where a whole block results: such a part is valid.
     #[test]
     fn repeated_bytes_in_lz4_parts(
         part in partitions(2000), block in 16..2000_usize,
@@ -239,8 +243,8 @@ proptest! {
         prop_assert!(part.rows.starts_with(&found.rows));
     }
 
-    /// The checksum is at the frame's end, behind rows that may be in batches already, as in every
-    /// decoder of streams; but the part fails.
+    /// The checksum is at the frame's end. As in every stream decoder, rows before it may already
+    /// be in batches, but the part fails.
     #[test]
     #[cfg_attr(miri, ignore = "zstd is C")]
     fn changed_zstd_parts_with_checksum(
@@ -255,8 +259,8 @@ proptest! {
         }
     }
 
-    /// Spark's zstd streams have no checksum, so a decoder cannot find a changed literal. This test
-    /// checks that the rows have the right layout (in `rows_of`) and that the decoder goes on with
+    /// Spark's zstd streams have no checksum, so a decoder cannot detect a changed literal. This
+    /// test checks that the rows have the right layout (in `rows_of`) and that the decoder decodes
     /// the next part.
     #[test]
     #[cfg_attr(miri, ignore = "zstd is C")]
@@ -272,7 +276,7 @@ proptest! {
     }
 }
 
-/// Rows of 1 MiB, which no batch has space for.
+/// Rows of 1 MiB do not fit in any batch.
 #[test]
 #[cfg_attr(miri, ignore = "slow, and in part C")]
 fn long_rows() {

@@ -1,4 +1,4 @@
-//! The row stream: its checks and its batches.
+//! Tests the checks and the batches of the row stream.
 
 mod support;
 
@@ -81,12 +81,12 @@ fn a_failed_part_stays_failed_until_it_is_abandoned() {
 
 #[test]
 fn a_batch_that_is_full() {
-    // 32 bytes each in the batch: two fill it.
+    // Two rows of 32 bytes each, heads included, fill the batch.
     let part = row_stream(&vec![vec![4; 24]; 3]);
     let mut decoder = decoder(Codec::None, 64);
     let pushed = decoder.push(&part).expect("rows");
     assert!(pushed.full);
-    // All but the last byte of the next row's length, at most.
+    // The push may also take up to 3 bytes of the next row's length.
     assert!((56..60).contains(&pushed.taken));
     assert_eq!(rows_of(decoder.turn()).len(), 2);
     push(&mut decoder, &part[pushed.taken..]);
@@ -112,7 +112,7 @@ fn a_turn_inside_a_row() {
     }
 }
 
-/// One block or frame that has the rows of many batches.
+/// Decodes one block or frame whose rows fill many batches.
 fn rows_of_many_batches(codec: Codec, compress: impl Fn(&[u8]) -> Vec<u8>) {
     let rows: Vec<_> = (0..100_u8).map(|row| vec![row; 56]).collect();
     let part = compress(&row_stream(&rows));
@@ -130,7 +130,8 @@ fn zstd_rows_wait_for_a_turn() {
     rows_of_many_batches(Codec::Zstd, |stream| zstd_frame(stream, false));
 }
 
-/// Long rows come in pieces and cost the decoder no memory, whatever their length says.
+/// Long rows are handed out in pieces and cost the decoder no memory, whatever their length field
+/// says.
 #[test]
 fn rows_longer_than_a_batch() {
     let rows = [
@@ -173,7 +174,8 @@ fn rows_longer_than_a_batch() {
     assert_eq!(decoder.memory_bytes(), memory);
 }
 
-/// A part ends when the last piece of its last row was handed out, so that what fails later is not of it.
+/// A part ends only when the last piece of its last row was handed out, so that a later failure is
+/// not attributed to it.
 #[test]
 fn the_last_piece_is_of_its_part() {
     let part = row_stream(&[vec![1; 16], vec![7; 80]]);
@@ -196,7 +198,8 @@ fn the_last_piece_is_of_its_part() {
     assert_eq!(decoder.rows_handed_out(), 0);
 }
 
-/// The pieces of a row that was not whole are no rows: the part can be decoded again.
+/// After pieces of a row that was not whole, no row is handed out, so the part can be decoded
+/// again.
 #[test]
 fn an_abandoned_long_row() {
     let part = row_stream(&[vec![7; 200]]);
@@ -208,7 +211,7 @@ fn an_abandoned_long_row() {
     assert_eq!(decode(&mut decoder, &part, &[]).whole(), [vec![7; 200]]);
 }
 
-/// A row under way moves to the front when the rows before it were handed out.
+/// An unfinished row moves to the front after the rows before it were handed out.
 #[test]
 fn a_row_under_way_moves() {
     let rows: Vec<Vec<u8>> = (1..=8).map(|byte| vec![byte; 16]).collect();

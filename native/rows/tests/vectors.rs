@@ -1,6 +1,8 @@
-//! The test vectors of docs/row-block-format.md, made by hand and not with Faro's encoder. Other decoders read them too.
+//! Decodes the test vectors of docs/row-block-format.md. They are made by hand, without Faro's
+//! encoder, and other decoders read them too.
 //!
-//! `cargo test -p faro-rows --test vectors -- --ignored` writes the files again, after a change of the format.
+//! After a change of the format, `cargo test -p faro-rows --test vectors -- --ignored` writes the
+//! files again.
 
 mod support;
 
@@ -31,7 +33,7 @@ fn words(values: &[u64]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Rows of one word.
+/// Returns rows of one word each.
 fn one(name: &'static str, values: &[u64], column: Vec<u8>) -> Good {
     let body = body(values.len() as u32, 1, &[constant(1), column], &[]);
     let rows = words(values);
@@ -144,7 +146,7 @@ fn good() -> Vec<Good> {
             runs(&[7, 7, u64::MAX, 7, 1 << 40], &runs_of_entries),
         ),
     ];
-    // No columns: rows without bytes, and rows of which nothing is packed.
+    // No columns: one block of rows without bytes, and one of rows without packed words.
     let none = vec![vec![]; 3];
     all.push(with("zero-columns", LZ4, &none, 0, &[constant(0)], &[]));
     let tail: Vec<u8> = seven.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -183,7 +185,7 @@ fn good() -> Vec<Good> {
         &[frame_of_reference(2, 0, &[1, 0, 3])],
         &rests,
     ));
-    // Texts: null bits, names, cities.
+    // The columns are null bits, names and cities.
     let people = people();
     let of_words: Vec<u64> = people.iter().map(|row| row.len() as u64 / 8).collect();
     let columns = [
@@ -239,9 +241,9 @@ fn good() -> Vec<Good> {
     all
 }
 
-/// The start of the fault's name as `Debug` shows it, and the block.
+/// Returns the start of the expected fault's name, as `Debug` prints it, and the block.
 fn bad() -> Vec<(&'static str, Vec<u8>)> {
-    // Two rows of one word.
+    // A block of two rows of one word.
     let block = |body: Vec<u8>| row_block(LZ4, 24, &body);
     let column = |column: Vec<u8>| block(body(2, 1, &[constant(1), column], &[]));
     let fields =

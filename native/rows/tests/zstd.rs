@@ -1,4 +1,4 @@
-//! Each check of the zstd frames.
+//! Tests each check of the zstd frames.
 #![cfg(not(miri))]
 
 mod support;
@@ -60,7 +60,7 @@ fn magic() {
     assert!(
         matches!(found.error, Some(Corruption::Zstd { offset, .. }) if offset == frame.len() as u64)
     );
-    // The context goes on with the next part.
+    // The context decodes the next part.
     assert!(decode(&mut decoder, &frame, &[]).whole() == sample());
 }
 
@@ -75,7 +75,7 @@ fn checksum() {
     ));
 }
 
-/// The byte behind the frame header's descriptor is the window: 2 ^ (10 + the byte / 8).
+/// The byte after the frame header's descriptor gives the window: 2 ^ (10 + the byte / 8) bytes.
 #[test]
 fn window() {
     let frame = |log: u8| {

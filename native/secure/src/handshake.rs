@@ -154,14 +154,14 @@ impl NoiseState {
         }
     }
 
-    /// The id of the other end, which has proven its static key.
+    /// Returns the id of the other end, which has proven its static key.
     fn peer(&self, name: &'static str) -> Result<u128, HandshakeError> {
         let key = self.0.get_remote_static().and_then(<[u8]>::first_chunk);
         key.map(id_of)
             .ok_or(HandshakeError::Unproven { message: name })
     }
 
-    /// The keys of the connector's bytes, and of the acceptor's.
+    /// Returns the keys of the connector's bytes, and of the acceptor's.
     fn split(mut self) -> Result<[Secret; 2], KeyError> {
         let split = raw_split(&mut self.0);
         wipe_stack();

@@ -13,8 +13,9 @@ use std::sync::Arc;
 /// Prefix that is hashed before the public key.
 const LABEL: &[u8] = b"faro 2 endpoint id";
 
-/// The id of the endpoint with that public key: the first 128 bits of a SHA-256. To find another key with the id of a
-/// given endpoint takes 2^128 attempts; two keys of one owner with one id gain it nothing.
+/// Returns the id of the endpoint with that public key: the first 128 bits of a SHA-256. Finding
+/// another key with the id of a given endpoint takes 2^128 attempts. Two keys of one owner with the
+/// same id would gain the owner nothing.
 pub(crate) fn id_of(public: &[u8; KEY_BYTES]) -> u128 {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(LABEL);
@@ -64,7 +65,7 @@ impl StaticKey {
         }
     }
 
-    /// The endpoint's id.
+    /// Returns the endpoint's id.
     #[must_use]
     pub fn id(&self) -> u128 {
         self.id

@@ -52,7 +52,7 @@ pub enum Protection {
 }
 
 impl Protection {
-    /// Its number in messages.
+    /// Returns its number in messages.
     #[must_use]
     pub fn byte(self) -> u8 {
         match self {

@@ -16,12 +16,12 @@ use zeroize::Zeroizing;
 /// Bytes of an X25519 key, private or public.
 pub(crate) const KEY_BYTES: usize = 32;
 
-/// The public key of a private one (RFC 7748).
+/// Returns the public key of a private one (RFC 7748).
 pub(crate) fn public_of(private: &[u8; KEY_BYTES]) -> [u8; KEY_BYTES] {
     MontgomeryPoint::mul_base_clamped(*private).to_bytes()
 }
 
-/// An AES-256-GCM key, in memory that is wiped. The caller wipes the stack.
+/// Makes an AES-256-GCM key in memory that is wiped. The caller must wipe the stack.
 pub(crate) fn aead_key(
     key: &[u8; KEY_BYTES],
 ) -> Result<Wiped<LessSafeKey>, ring::error::Unspecified> {
@@ -166,7 +166,7 @@ impl Hash for Sha256 {
 /// AES-256-GCM. Without a key nothing is encrypted: the message is shorter than it has to be, and the handshake ends.
 struct AesGcm(Option<Wiped<LessSafeKey>>);
 
-/// Noise, section 12.4: 32 zero bits and the number, big-endian.
+/// Returns a nonce as in Noise, section 12.4: 32 zero bits and the number, big-endian.
 fn nonce(number: u64) -> Nonce {
     let mut nonce = [0; NONCE_LEN];
     nonce[NONCE_LEN - 8..].copy_from_slice(&number.to_be_bytes());
@@ -250,7 +250,8 @@ mod tests {
         }
     }
 
-    /// The test vector of this name that the Noise implementation `cacophony` publishes.
+    /// Compares with the test vector of this name that the Noise implementation `cacophony`
+    /// publishes.
     #[test]
     fn messages_are_those_of_other_implementations() {
         let mut sides = [

@@ -14,7 +14,7 @@ use crate::KeyError;
 use ring::aead::{Aad, LessSafeKey, Nonce, NONCE_LEN};
 use thiserror::Error;
 
-/// Most bytes of one record before it is sealed.
+/// Maximum bytes of one record before it is sealed.
 pub const RECORD_BYTES: usize = 64 << 10;
 /// Bytes of its length.
 pub const HEADER_BYTES: usize = 4;
@@ -65,7 +65,8 @@ impl Sequence {
         })
     }
 
-    /// The next record's nonce; under a new key if this one has had its records.
+    /// Returns the next record's nonce. Changes the key if this one has sealed its maximum number
+    /// of records.
     fn nonce(&mut self) -> Result<Nonce, KeyError> {
         if self.next == self.rekey {
             let next = self.secret.derive(b"faro 2", &[b"next key"])?;

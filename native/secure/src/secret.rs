@@ -48,26 +48,26 @@ impl Secret {
         Self::try_fill(|bytes| getrandom::fill(bytes))
     }
 
-    /// The bytes, for a key or for the text of a card.
+    /// Returns the bytes, for a key or for the text of a card.
     #[must_use]
     pub fn expose(&self) -> &[u8; SECRET_BYTES] {
         &self.0
     }
 
-    /// HKDF-SHA-256 with this as its key material.
+    /// Derives a secret by HKDF-SHA-256 with this one as its key material.
     pub(crate) fn derive(&self, salt: &[u8], info: &[&[u8]]) -> Result<Self, KeyError> {
         derive(salt, &*self.0, info)
     }
 }
 
-/// HKDF-SHA-256 (RFC 5869).
+/// Derives a secret by HKDF-SHA-256 (RFC 5869).
 fn derive(salt: &[u8], material: &[u8], info: &[&[u8]]) -> Result<Secret, KeyError> {
     let derived = expand(salt, material, info, SECRET_BYTES);
     wipe_stack();
     derived
 }
 
-/// `length`: what HKDF is asked for, which is part of what it calculates.
+/// Expands to a secret. `length` is the length that HKDF is asked for, which is part of its input.
 #[inline(never)]
 fn expand(salt: &[u8], material: &[u8], info: &[&[u8]], length: usize) -> Result<Secret, KeyError> {
     struct Length(usize);
@@ -120,9 +120,9 @@ impl fmt::Debug for SharedSecret {
 pub struct Psk(Secret);
 
 impl Psk {
-    /// Derives the key of the endpoint with that card, in an application. `shared`: Spark's secret if Spark
-    /// authenticates; without it, the card alone proves the membership, so it is protected as well as the way on which
-    /// cards travel.
+    /// Derives the key of the endpoint with that card, in an application. `shared` is Spark's
+    /// secret if Spark authenticates. Without it, the card alone proves the membership, which is
+    /// then only as secure as the way on which cards travel.
     ///
     /// # Errors
     /// `KeyError`.

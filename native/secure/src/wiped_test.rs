@@ -29,7 +29,7 @@ impl Masked {
     }
 }
 
-/// The addresses of memory that may be written, as of now.
+/// Returns the addresses of memory that may be written now.
 fn writable() -> Vec<(u64, u64)> {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     let area = |line: &str| {

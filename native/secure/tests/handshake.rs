@@ -21,12 +21,12 @@ fn prologue() -> Prologue {
     }
 }
 
-/// Endpoint 10 connects.
+/// Begins the handshake of endpoint 10, which connects.
 fn hello() -> (Connector, [u8; HELLO_BYTES]) {
     Connector::hello(&own(10), &key(), &prologue()).unwrap()
 }
 
-/// Endpoint 20 accepts.
+/// Answers for endpoint 20, which accepts.
 fn welcome(hello: &[u8]) -> Result<(Acceptor, [u8; WELCOME_BYTES]), HandshakeError> {
     Acceptor::welcome(&own(20), &key(), &prologue(), 4, hello)
 }
@@ -44,7 +44,7 @@ fn unproven(message: &'static str) -> HandshakeError {
     HandshakeError::Unproven { message }
 }
 
-/// A message from one side to the other.
+/// Carries a message from one side to the other.
 fn carry(from: &mut Keys, to: &mut Keys, bytes: &[u8]) {
     let mut record = [&[0; HEADER_BYTES], bytes, &[0; TAG_BYTES]].concat();
     from.sealer.seal(&mut record).unwrap();
@@ -99,7 +99,7 @@ fn what_differs_ends_it_at_hello() {
     }
 }
 
-/// Another holder of the card answers in the place of its owner.
+/// Another holder of the card answers in the place of its owner, and must be refused.
 #[test]
 fn a_card_does_not_make_its_holder_the_endpoint_on_it() {
     let (connector, hello) = hello();
@@ -108,7 +108,8 @@ fn a_card_does_not_make_its_holder_the_endpoint_on_it() {
     assert_eq!(refused, Some(HandshakeError::AnotherEndpoint));
 }
 
-/// The prologue is what the acceptor was offered; its choice is authenticated, and looked at all the same.
+/// The prologue is the offer that the acceptor saw. Its choice is authenticated, but must be
+/// checked nevertheless.
 #[test]
 fn a_version_that_was_not_offered_is_refused() {
     for got in [2, 6] {
@@ -161,7 +162,7 @@ fn flipped(message: &[u8], bit: usize) -> Vec<u8> {
 }
 
 proptest! {
-    /// Bytes from anywhere, and every message of a handshake with a bit changed.
+    /// Random bytes, and every message of a handshake with one bit changed, must be refused.
     #[test]
     fn nothing_but_the_messages_passes(bytes in prop::collection::vec(any::<u8>(), 0..200), bit in 0_usize..904) {
         prop_assert!(welcome(&bytes).is_err());

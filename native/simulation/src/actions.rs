@@ -1,4 +1,4 @@
-//! What the plan does to a run: requests, faults, map outputs.
+//! Applies the plan's actions to a run: requests, faults, map outputs.
 
 use crate::caller::{End, Pending};
 use crate::fabric::World;
@@ -10,10 +10,10 @@ use faro_wire::OutputId;
 use std::sync::Arc;
 
 impl Run<'_> {
-    /// What the plan has for now.
+    /// Takes an action of the plan.
     ///
     /// # Errors
-    /// Something is not as it has to be.
+    /// Fails if an invariant is violated.
     pub(crate) fn act(&mut self, action: Action) -> Result<(), String> {
         lock(&self.world).core.note(format_args!("{action:?}"));
         match action {
@@ -62,7 +62,7 @@ impl Run<'_> {
     fn wake(&mut self, node: usize) {
         if self.nodes[node].asleep_until.take().is_some() {
             self.wake_all(node);
-            // What it put off comes now.
+            // Steps that it put off while it slept are planned again.
             self.nodes[node].planned = Planned::default();
             self.follow(node);
             let core = &mut lock(&self.world).core;
@@ -75,7 +75,7 @@ impl Run<'_> {
         let (from, to) = (request.from, request.to);
         let now = self.now();
         if self.nodes[from].asleep_until.is_some() {
-            // It asks nothing while it sleeps.
+            // A sleeping process makes no request.
             self.ends[number] = Some((now, End::NotAsked));
             return Ok(());
         }
@@ -99,7 +99,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Others take pages of an arena, as far as there are some.
+    /// Leases up to `pages` pages of a node's arena, as other users of the arena would.
     fn hog(&mut self, node: usize, pages: usize) {
         let its = &mut self.nodes[node];
         let lease = || {
@@ -110,7 +110,7 @@ impl Run<'_> {
         its.hog.extend(leases);
     }
 
-    /// The process of a place is killed, and another one comes.
+    /// Kills a node's process and starts another one.
     fn restart(&mut self, node: usize) -> Result<(), String> {
         let life = self.nodes[node].life + 1;
         let now = self.now();
@@ -122,7 +122,8 @@ impl Run<'_> {
         its.kept.clear();
         its.hog.clear();
         let pool = Arc::clone(&its.pool);
-        // The new one listens before the old one is gone; peers find the first that lives.
+        // Peers find the first process that lives, so the old one is removed from the network
+        // before the new one starts.
         {
             let World { core, network } = &mut *lock(&self.world);
             for site in &self.nodes[node].sites {
@@ -139,7 +140,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A process has written a map output, and stages its bytes.
+    /// Commits a map output on a node, and stages its bytes.
     fn commit(&mut self, node: usize, shuffle: u32, map: i64) {
         let id = OutputId {
             shuffle_id: shuffle,

@@ -1,4 +1,4 @@
-//! The caller of an endpoint: its requests, and whether it got what it asked for.
+//! The caller of an endpoint: checks that its requests get the blocks that they ask for.
 
 use crate::outputs::Outputs;
 use faro_endpoint::{Completion, Delivery};
@@ -11,26 +11,26 @@ pub(crate) struct Pending {
     /// Its number in the plan.
     pub(crate) number: usize,
     pub(crate) blocks: Vec<BlockId>,
-    /// Blocks that it had an answer for.
+    /// Number of blocks that were answered.
     pub(crate) received: usize,
-    /// How long what arrives is kept.
+    /// The time for which the caller keeps the blocks.
     pub(crate) keeps: Duration,
 }
 
-/// How a request ended.
+/// The end of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Right,
     Failed(FetchErrorCode, String),
-    /// Its caller was killed, or slept when it was to ask.
+    /// Its caller was killed, or slept at the time of the request.
     NotAsked,
 }
 
 impl Pending {
-    /// Checks an answer. `Some`: it was the last one.
+    /// Checks a completion. Returns the request's end if it was the last one.
     ///
     /// # Errors
-    /// It is not what was asked for.
+    /// Fails if the completion does not match the request.
     pub(crate) fn take(
         &mut self,
         completion: &Completion,
@@ -69,7 +69,7 @@ impl Pending {
 /// Checks the bytes of a delivery.
 ///
 /// # Errors
-/// They are not those of the blocks.
+/// Fails if they are not those of the blocks.
 pub(crate) fn check(
     delivery: &Delivery,
     blocks: &[BlockId],

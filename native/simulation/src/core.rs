@@ -1,4 +1,4 @@
-//! What all parts of a simulation share: the time, the dice, and what is to happen when.
+//! The state that all parts of a simulation share: the time, the dice, the agenda and the trace.
 
 use crate::dice::Dice;
 use crate::step::Step;
@@ -8,12 +8,12 @@ use std::collections::BinaryHeap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Virtual time since the beginning.
+/// Virtual time since the simulation began.
 pub(crate) type Time = Duration;
 
 struct Due {
     at: Time,
-    /// Steps of the same moment come in an order that the seed decides.
+    /// A random number of the seed, which orders the steps of the same moment.
     tie: u64,
     sequence: u64,
     step: Step,
@@ -66,7 +66,7 @@ impl Core {
         }
     }
 
-    /// The step happens at that time, or now if that has passed.
+    /// Plans a step for a time, or for now if that time has passed.
     pub(crate) fn at(&mut self, at: Time, step: Step) {
         self.sequence += 1;
         self.agenda.push(Reverse(Due {
@@ -77,7 +77,8 @@ impl Core {
         }));
     }
 
-    /// The next step, whose time it is from now on; `None`: nothing is to happen up to `end`, which it is now.
+    /// Takes the next step and sets the time to the step's. If there is no step up to `end`, sets
+    /// the time to `end` and returns `None`.
     pub(crate) fn next(&mut self, end: Time) -> Option<(Time, Step)> {
         if self.agenda.peek().is_none_or(|due| due.0.at > end) {
             self.now = end;
@@ -93,7 +94,7 @@ impl Core {
         self.steps
     }
 
-    /// The virtual time of an instant.
+    /// Returns the virtual time of an instant.
     pub(crate) fn time_of(&self, instant: Instant) -> Time {
         instant.saturating_duration_since(self.start)
     }

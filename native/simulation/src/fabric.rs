@@ -1,4 +1,4 @@
-//! The simulated fabric: what a progress thread sees of the network.
+//! The simulated fabric, through which a progress thread uses the network.
 
 use crate::core::Core;
 use crate::network::{Network, Pace};
@@ -11,7 +11,8 @@ use faro_wire::header::MAX_MESSAGE_BYTES;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// What all fabrics of a simulation share. One thread uses it; the lock is for the compiler.
+/// The state that all fabrics of a simulation share. Only one thread uses it; the lock is there
+/// because `Fabric` must be `Send`.
 pub(crate) struct World {
     pub(crate) core: Core,
     pub(crate) network: Network,
@@ -27,7 +28,7 @@ pub(crate) struct SimulatedFabric {
 }
 
 impl SimulatedFabric {
-    /// A fabric of a node, whose progress thread has that place there.
+    /// Returns a fabric for the node's progress thread number `place`.
     pub(crate) fn new(
         world: &Arc<Mutex<World>>,
         (node, place): (usize, usize),

@@ -1,4 +1,4 @@
-//! What holds at the end of every run.
+//! Checks what must hold at the end of every run.
 
 use crate::node::Node;
 use crate::plan::{Plan, SECOND};
@@ -6,29 +6,29 @@ use crate::run::Run;
 use faro_sync::lock;
 use std::time::Duration;
 
-/// Counters of what is under way, which are 0 when nothing is.
+/// Counters of work in progress, which must be 0 at the end.
 const LEVELS: [&str; 4] = [
     "memory.requestBytes",
     "exchange.activePeers",
     "exchange.fanIn",
     "exchange.pairsInUse",
 ];
-/// A thread that waits for so long has nothing under way in any of its services.
+/// A thread that waits this long has no work in any of its services.
 const IDLE: Duration = Duration::from_secs(1);
 
 impl Plan {
-    /// A request ends within this time once nothing goes wrong any more: it may have three faults on each of two
-    /// fabrics, wait for its server's room, and for memory.
+    /// Returns the time within which a request must end after the last fault. It may have three
+    /// faults on each of two fabrics, wait for its server's room, and wait for memory.
     pub(crate) fn bound_of_a_request(&self) -> Duration {
         self.timeout * 8 + SECOND * 20
     }
 }
 
 impl Run<'_> {
-    /// Every request has ended.
+    /// Checks that every request has ended.
     ///
     /// # Errors
-    /// One has not.
+    /// Fails if one has not.
     pub(crate) fn all_have_ended(&self) -> Result<(), String> {
         let open = self.ends.iter().position(Option::is_none);
         match open {
@@ -43,10 +43,10 @@ impl Run<'_> {
         }
     }
 
-    /// Nothing waits, and all memory is back.
+    /// Checks that nothing waits, and that all memory was returned.
     ///
     /// # Errors
-    /// Something is left.
+    /// Fails if anything is left.
     pub(crate) fn nothing_is_left(&self) -> Result<(), String> {
         let of = |number: usize, what: String| format!("node {number}: {what}");
         for (number, node) in self.nodes.iter().enumerate() {

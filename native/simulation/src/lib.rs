@@ -1,22 +1,24 @@
-//! Deterministic simulation: whole endpoints over a network, a clock and faults that one seed decides.
+//! Deterministic simulation: runs whole endpoints over a network, a clock and faults that one seed
+//! decides.
 //!
 //! ```text
-//!   run          one run of a seed: its steps, in an order that the seed decides
-//!   actions      what the plan does to it
-//!   invariants   what holds at the end of every run
-//!   plan         what a seed decides before a run: processes, requests, faults
+//!   run          runs a seed: its steps, in an order that the seed decides
+//!   actions      applies the plan's actions to the run
+//!   invariants   checks what must hold at the end of every run
+//!   plan         decides processes, requests and faults before a run
 //!   node         one process: an endpoint (the code that ships), its Java side, its caller
-//!   caller       whether requests got the right bytes
-//!   fabric       what an endpoint's progress threads see of the network
-//!   network      connections: what is queued, on its way, lost
+//!   caller       checks that requests get the right bytes
+//!   fabric       connects an endpoint's progress threads to the network
+//!   network      connections: packets that are queued, on their way, lost
 //!   core         the time, the dice, the agenda, the trace
-//!   step         what can happen
+//!   step         the steps of a run
 //! ```
-//! All of it happens on one thread. Time is virtual and stands still while a step is taken. `faro_sync::simulated` gives
-//! the endpoints that time, the order of their hash tables, and whether a file's page is in memory. So a run of a seed is
-//! the same each time, bit by bit ([`Report::trace`]), and a seed that fails is all that is needed to look again.
+//! A run uses one thread. Time is virtual and stands still during a step. `faro_sync::simulated`
+//! gives the endpoints that time, the order of their hash tables, and whether a file's page is in
+//! memory. So every run of a seed is the same, bit by bit ([`Report::trace`]), and the seed is
+//! enough to reproduce a failure.
 //!
-//! Same idea as the simulations of FoundationDB, TigerBeetle and s2n-quic.
+//! The simulations of FoundationDB, TigerBeetle and s2n-quic are built on the same idea.
 
 mod actions;
 mod caller;
@@ -39,19 +41,19 @@ pub use report::{Report, Violation};
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// One seed, and how it is run.
+/// A seed, and how to run it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seed {
     /// The seed.
     pub seed: u64,
-    /// The kind of run, if not the seed is to choose it.
+    /// The kind of run; `None` lets the seed choose it.
     pub profile: Option<Profile>,
-    /// Print each step.
+    /// True to print each step.
     pub prints: bool,
 }
 
 impl Seed {
-    /// A seed that chooses everything.
+    /// Returns a seed that chooses everything.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self {
@@ -60,10 +62,10 @@ impl Seed {
         }
     }
 
-    /// Runs it.
+    /// Runs the seed.
     ///
     /// # Errors
-    /// Something was not as it has to be, or code has panicked.
+    /// Fails if an invariant is violated or code panics.
     pub fn run(self, outputs: &Outputs) -> Result<Report, Violation> {
         let seed = self.seed;
         let run = || run::Run::new(seed, self.profile, self.prints, outputs)?.finish();

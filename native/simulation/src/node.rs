@@ -1,4 +1,4 @@
-//! One process: an endpoint, its Java side, its caller.
+//! One process: an endpoint, its Java side, and its caller.
 
 use crate::caller::{check, Pending};
 use crate::core::Time;
@@ -17,7 +17,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Processes that one place may have had, at most.
+/// Maximum number of processes that a node has over a run, for keys that do not repeat.
 const LIVES: u128 = 1_000;
 
 /// Blocks that the caller keeps.
@@ -27,7 +27,7 @@ pub(crate) struct Kept {
     blocks: Vec<BlockId>,
 }
 
-/// Which steps of a process are on the agenda.
+/// The kinds of steps that are planned for a process.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Planned {
     pub(crate) files: bool,
@@ -35,28 +35,28 @@ pub(crate) struct Planned {
     pub(crate) completions: bool,
 }
 
-/// One process.
+/// A node's process.
 pub(crate) struct Node {
     pub(crate) endpoint: Stepped,
     pub(crate) pool: Arc<Pool>,
     /// The sites of its fabrics, in the order of its progress threads.
     pub(crate) sites: Vec<usize>,
     pub(crate) life: u128,
-    /// Its handles of other processes, by place and life.
+    /// Its handles of other processes, by node and life.
     peers: BTreeMap<(usize, u128), u64>,
     pub(crate) pending: BTreeMap<u64, Pending>,
     pub(crate) kept: Vec<Kept>,
     pub(crate) hog: Vec<Lease>,
     pub(crate) planned: Planned,
-    /// It takes no step before then.
+    /// The time before which it takes no step.
     pub(crate) asleep_until: Option<Time>,
 }
 
 impl Node {
-    /// The process of that place, in its `life`-th life.
+    /// Starts a node's process in its life number `life`.
     ///
     /// # Errors
-    /// What the endpoint says.
+    /// Fails if the endpoint does not start.
     pub(crate) fn start(
         world: &Arc<Mutex<World>>,
         plan: &Plan,
@@ -110,10 +110,10 @@ impl Node {
         })
     }
 
-    /// Its handle of the process of that place whose card that is.
+    /// Returns its handle of another process, and adds the peer by its card if it is new.
     ///
     /// # Errors
-    /// What the endpoint says.
+    /// Fails if the endpoint refuses the card.
     pub(crate) fn peer(&mut self, who: (usize, u128), card: &[u8]) -> Result<u64, String> {
         if let Some(handle) = self.peers.get(&who) {
             return Ok(*handle);
@@ -124,7 +124,7 @@ impl Node {
         Ok(handle)
     }
 
-    /// Its Java side says where map outputs are.
+    /// Answers the endpoint's questions where map outputs are, as its Java side would.
     pub(crate) fn answer_questions(&mut self, outputs: &Outputs) {
         let endpoint = self.endpoint.endpoint();
         for id in endpoint.unresolved(64, Duration::ZERO) {
@@ -132,7 +132,7 @@ impl Node {
         }
     }
 
-    /// The caller keeps what it got for a while.
+    /// Keeps a completion for the caller until a time.
     pub(crate) fn keep(&mut self, until: Time, completion: Completion, blocks: Vec<BlockId>) {
         self.kept.push(Kept {
             until,
@@ -141,10 +141,11 @@ impl Node {
         });
     }
 
-    /// The caller drops what it has kept for long enough; the bytes are still those that came.
+    /// Drops the completions that the caller has kept for long enough, and checks that their bytes
+    /// have not changed.
     ///
     /// # Errors
-    /// They are not.
+    /// Fails if bytes have changed.
     pub(crate) fn release(&mut self, now: Time, outputs: &Outputs) -> Result<(), String> {
         let (due, kept) = std::mem::take(&mut self.kept)
             .into_iter()
@@ -159,7 +160,7 @@ impl Node {
         Ok(())
     }
 
-    /// A counter of the endpoint, 0 if there is none of that name.
+    /// Returns a counter of the endpoint; 0 if there is none of that name.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let counters = self.endpoint.endpoint().counters();
         let found = counters.iter().find(|(got, _)| got == name);
@@ -167,10 +168,10 @@ impl Node {
     }
 }
 
-/// All memory of an arena is back.
+/// Checks that all memory of an arena was returned.
 ///
 /// # Errors
-/// Some is not.
+/// Fails if some memory is leased.
 pub(crate) fn no_lease_is_out(pool: &Pool) -> Result<(), String> {
     match pool.counters().leased_bytes {
         0 => Ok(()),

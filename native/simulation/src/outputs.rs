@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What a map output is like: how many partitions, and how many bytes each may have.
+/// The shapes of map outputs: the number of partitions, and the range of a partition's bytes.
 const SHAPES: [(usize, Range<u64>); 5] = [
     (128, 0..2_000),
     (48, 0..40_000),
@@ -17,10 +17,10 @@ const SHAPES: [(usize, Range<u64>); 5] = [
     (2, 4_000_000..6_000_000),
 ];
 
-/// Map ids from here on have no output.
+/// The first map id without an output.
 pub(crate) const UNKNOWN: i64 = 1_000_000;
 
-/// How large the blocks of a request are.
+/// The size of a request's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Size {
     Tiny,
@@ -33,21 +33,21 @@ pub(crate) enum Size {
 struct Output {
     files: OutputFiles,
     bytes: Vec<u8>,
-    /// Where each partition begins, and where the last one ends.
+    /// The offset of each partition in bytes, and the end of the last one.
     offsets: Vec<usize>,
 }
 
-/// Map outputs on disk, and what is in them.
+/// Map outputs on disk, and their bytes.
 pub struct Outputs {
     outputs: Vec<Output>,
     _directory: TempDir,
 }
 
 impl Outputs {
-    /// Writes them.
+    /// Writes the map outputs to a temporary directory.
     ///
     /// # Errors
-    /// What the file system says.
+    /// Fails if the file system does.
     pub fn write() -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
         let mut dice = Dice::new(1);
@@ -72,17 +72,17 @@ impl Outputs {
         known.then(|| &self.outputs[map as usize % SHAPES.len()])
     }
 
-    /// Where a map output is.
+    /// Returns the files of a map output; `None` if there is none.
     pub(crate) fn files(&self, id: OutputId) -> Option<OutputFiles> {
         self.of(id.map_id).map(|output| output.files.clone())
     }
 
-    /// The bytes of a map output.
+    /// Returns the bytes of a map output; empty if there is none.
     pub(crate) fn all_bytes(&self, map: i64) -> &[u8] {
         self.of(map).map_or(&[], |output| &output.bytes)
     }
 
-    /// The bytes of a block; `None`: there is no such output.
+    /// Returns the bytes of a block; `None` if there is no such output.
     pub(crate) fn bytes(&self, block: &BlockId) -> Option<&[u8]> {
         let output = self.of(block.map_id.get())?;
         let [from, to] =
@@ -90,12 +90,12 @@ impl Outputs {
         Some(&output.bytes[from..to])
     }
 
-    /// A map id whose partitions have that size.
+    /// Returns a map id whose partitions have that size.
     pub(crate) fn map(dice: &mut Dice, size: Size) -> i64 {
         size as i64 + dice.number(0..4) as i64 * SHAPES.len() as i64
     }
 
-    /// A block of one partition or a few of a map output.
+    /// Returns a block of one to three partitions of a map output.
     pub(crate) fn block(&self, dice: &mut Dice, shuffle: u32, map: i64) -> BlockId {
         let partitions = SHAPES[map as usize % SHAPES.len()].0;
         let start = dice.place(partitions);

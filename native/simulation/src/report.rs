@@ -1,41 +1,41 @@
-//! What a run of a seed gave.
+//! The result of a seed's run.
 
 use crate::plan::Profile;
 use std::fmt;
 use std::time::Duration;
 
-/// What a run of a seed gave.
+/// The report of a run without violations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// What went wrong in it.
+    /// The fault of the run.
     pub profile: Profile,
-    /// Of all that happened: the same for each run of the seed.
+    /// A hash of the whole trace, which is the same for each run of the seed.
     pub trace: u64,
-    /// Steps.
+    /// Number of steps.
     pub steps: u64,
-    /// Virtual time.
+    /// Virtual time of the run.
     pub time: Duration,
-    /// Requests that ended with the right bytes.
+    /// Number of requests that ended with the right bytes.
     pub right: usize,
-    /// Requests that ended with an error.
+    /// Number of requests that ended with an error.
     pub failed: usize,
-    /// The longest that a request took which nothing went wrong with.
+    /// Maximum time of a healthy request: one that no fault affects.
     pub slowest_healthy: Duration,
 }
 
-/// A run in which something was not as it has to be.
+/// A violated invariant of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// What went wrong in the run.
+    /// The fault of the run, if the run had begun.
     pub profile: Option<Profile>,
-    /// When.
+    /// The virtual time of the violation.
     pub at: Duration,
     /// The violated invariant.
     pub what: String,
 }
 
 impl Report {
-    /// Another run of the same seed gave another report.
+    /// Returns the violation for a second run of the seed with another report.
     #[must_use]
     pub fn differs(&self) -> Violation {
         Violation {
@@ -56,7 +56,7 @@ impl fmt::Display for Violation {
 }
 
 impl Violation {
-    /// One that no profile or time belongs to.
+    /// Returns a violation without a profile or a time.
     pub(crate) fn before(what: String) -> Self {
         Self {
             profile: None,

@@ -1,4 +1,4 @@
-//! One run: processes, the network and the plan of a seed, step by step.
+//! Runs a seed step by step: its processes, its network and its plan.
 
 use crate::caller::End;
 use crate::core::{Core, Time};
@@ -17,19 +17,19 @@ use faro_sync::simulated::Simulated;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A run with more steps than this goes around in circles.
+/// Maximum number of steps: a run with more makes no progress.
 const MAX_STEPS: u64 = 20_000_000;
-/// Completions that a caller takes at once.
+/// Maximum number of completions that a caller takes at once.
 const COMPLETIONS: usize = 64;
 
-/// One run.
+/// One run of a seed.
 pub(crate) struct Run<'a> {
     pub(crate) plan: Plan,
     pub(crate) outputs: &'a Outputs,
     pub(crate) world: Arc<Mutex<World>>,
     simulated: Simulated,
     pub(crate) nodes: Vec<Node>,
-    /// How each request ended, by its number.
+    /// The time and the kind of each request's end, by the request's number.
     pub(crate) ends: Vec<Option<(Time, End)>>,
     pub(crate) begun: Vec<Option<Time>>,
     right: usize,
@@ -38,10 +38,10 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// A run of a seed, before its first step.
+    /// Prepares a run of a seed.
     ///
     /// # Errors
-    /// An endpoint does not start.
+    /// Fails if an endpoint does not start.
     pub(crate) fn new(
         seed: u64,
         profile: Option<Profile>,
@@ -84,10 +84,10 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Runs the plan to its end and looks at what is left then.
+    /// Runs the plan to its end, and then checks what is left.
     ///
     /// # Errors
-    /// Something is not as it has to be.
+    /// Fails if an invariant is violated.
     pub(crate) fn finish(mut self) -> Result<Report, Violation> {
         let result = self.go();
         let World { core, .. } = &mut *lock(&self.world);
@@ -111,14 +111,14 @@ impl<'a> Run<'a> {
     fn go(&mut self) -> Result<(), String> {
         let calm = self.plan.calm;
         self.run_until(calm)?;
-        // After that all requests end by themselves.
+        // After the last fault, all requests must end without help.
         let bound = calm + self.plan.bound_of_a_request();
         while self.now() < bound && self.ends.iter().any(Option::is_none) {
             let next = self.now() + SECOND;
             self.run_until(next)?;
         }
         self.all_have_ended()?;
-        // What waits for a peer that is gone waits for its deadline.
+        // Work that waits for a lost peer ends by its deadline.
         let quiet = self.now() + self.plan.timeout * 2 + SECOND * 6;
         self.run_until(quiet)?;
         self.nothing_is_left()?;
@@ -186,7 +186,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// A process that sleeps takes the step when it wakes.
+    /// If a process sleeps, puts its step off until it wakes. Returns whether it sleeps.
     fn sleeps(&self, node: usize, step: Step) -> bool {
         let Some(until) = self.nodes[node].asleep_until else {
             return false;
@@ -196,7 +196,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// A progress thread takes a turn, if it is the one that it waits for.
+    /// Runs a progress thread's turn, if it is the planned one.
     fn turn(&mut self, at: Time, site: usize) -> Result<(), String> {
         let (node, place) = {
             let World { network, .. } = &mut *lock(&self.world);
@@ -221,7 +221,7 @@ impl<'a> Run<'a> {
             (its.turn_at, its.last_turn) = (None, at);
         }
         match self.nodes[node].endpoint.turn(place) {
-            // `poll` has said when the next one is.
+            // `poll` has planned the next turn.
             Turn::Goes => {}
             Turn::WithoutFabric | Turn::Ended => {}
         }
@@ -229,7 +229,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Plans what a process has to do after a step of it.
+    /// Plans the steps that follow from a process's last step.
     pub(crate) fn follow(&mut self, node: usize) {
         let its = &mut self.nodes[node];
         let core = &mut lock(&self.world).core;
@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Progress threads that others have woken take a turn soon.
+    /// Plans a turn of each progress thread that another thread has rung.
     fn hear_rings(&mut self) {
         let World { core, network } = &mut *lock(&self.world);
         for site in self.nodes.iter().flat_map(|node| &node.sites) {
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
     pub(crate) fn wake_all(&mut self, node: usize) {
         let World { core, network } = &mut *lock(&self.world);
         for site in &self.nodes[node].sites {
-            // Whatever it waited for is over.
+            // The turn planned before is dropped.
             network.sites[*site].turn_at = None;
             network.wake(core, *site);
         }
@@ -291,7 +291,7 @@ impl<'a> Run<'a> {
             {
                 let core = &mut lock(&self.world).core;
                 core.note(format_args!("answer {number} {first} {count} {ended:?}"));
-                // Blocks are kept no longer than that while memory is scarce, as the datapath does.
+                // While memory is scarce, blocks are not kept; the datapath does the same.
                 if !keeps.is_zero() && !completion.scarce {
                     core.at(now + keeps, Step::Release { node });
                     its.keep(now + keeps, completion, blocks);
@@ -331,7 +331,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// All endpoints close, and leave nothing behind.
+    /// Closes all endpoints, and checks that no memory is leased.
     fn close(&mut self) -> Result<(), String> {
         for node in &mut self.nodes {
             node.kept.clear();

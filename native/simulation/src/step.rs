@@ -1,57 +1,57 @@
-//! What happens in a simulation, one thing at a time.
+//! The steps of a simulation.
 
 /// The number of a connection in the network.
 pub(crate) type LinkId = u64;
 
-/// One thing that happens. It takes no virtual time.
+/// One step of a run. It takes no virtual time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// In the network.
+    /// The network does something.
     Network(NetworkStep),
     /// A progress thread takes a turn.
     Turn { site: usize },
-    /// An I/O thread of a node does a task.
+    /// An I/O thread of a node reads files.
     Files { node: usize },
-    /// A node's Java side says where map outputs are.
+    /// A node's Java side answers where map outputs are.
     Questions { node: usize },
     /// A node's caller takes completions.
     Completions { node: usize },
-    /// A node's caller drops the blocks that it has held for long enough.
+    /// A node's caller drops the blocks that it has kept for long enough.
     Release { node: usize },
-    /// What the plan has for this time.
+    /// The plan takes an action.
     Plan(Action),
 }
 
-/// What happens in the network by itself.
+/// A step of the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NetworkStep {
     /// A connection that a peer begins reaches its other end.
     Dialled(LinkId),
-    /// The dialler waits no longer.
+    /// The dialler gives up.
     GivenUp(LinkId),
-    /// There was nobody.
+    /// The dialler learns that the connection was refused.
     Refused(LinkId, Refusal),
     /// A packet from that end arrives.
     Arrived(LinkId, End),
     /// An end notices that its connection is lost.
     Noticed(LinkId, End),
-    /// A device has taken away what a peer could write.
+    /// A device returns revoked memory to its owner.
     LetGo { site: usize, key: u64 },
 }
 
-/// Why there is no connection.
+/// The reason that a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Nobody,
     AnotherEndpoint,
 }
 
-/// A side of a connection.
+/// An end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The one that has begun it.
+    /// The end that has begun the connection.
     Dialler,
-    /// The other one.
+    /// The end that accepts it.
     Acceptor,
 }
 
@@ -64,36 +64,36 @@ impl End {
     }
 }
 
-/// Something that a person or a machine does at a certain time.
+/// An action of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// A caller makes a request, by its number.
+    /// A caller makes the request with this number.
     Ask(usize),
-    /// It cancels it.
+    /// A caller cancels the request with this number.
     Cancel(usize),
-    /// A process stops, as by SIGSTOP; its kernel and its device do not.
+    /// A process stops, as by SIGSTOP; its kernel and its device go on.
     Sleep(usize),
     Wake(usize),
-    /// The connections of two processes are lost.
+    /// All connections between two nodes are lost.
     Cut(usize, usize),
-    /// Others take most of an arena.
+    /// Other users take pages of a node's arena.
     Hog {
         node: usize,
         pages: usize,
     },
     Unhog(usize),
-    /// A process ends without a word, and another one comes in its place.
+    /// A process is killed, and another one starts in its place.
     Restart(usize),
-    /// The device of a process is gone.
+    /// A process loses its device.
     LoseDevice(usize),
-    /// A map output was written.
+    /// A process commits a map output.
     Commit {
         node: usize,
         shuffle: u32,
         map: i64,
     },
-    /// A shuffle is over, everywhere.
+    /// All nodes forget a shuffle.
     Forget(u32),
-    /// Nothing goes wrong any more, and all that sleep wake up.
+    /// No fault happens any more, and all sleeping processes wake up.
     Calm,
 }

@@ -1,4 +1,4 @@
-//! What happened, as one number that two runs of a seed must agree on, and as lines for a person.
+//! The trace of a run: a hash that two runs of a seed must agree on, and lines to read.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Trace {
     hash: u64,
-    /// Lines go to the standard output as well.
+    /// True to print the lines to standard output.
     prints: bool,
 }
 
-/// FNV-1a, 64 bits: its value does not depend on the version of the compiler.
+/// FNV-1a with 64 bits: its value does not depend on the compiler's version.
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0100_0000_01b3;
 
@@ -23,18 +23,18 @@ impl Trace {
         }
     }
 
-    /// The number so far.
+    /// Returns the hash of all lines so far.
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// Something happened.
+    /// Adds a line.
     pub(crate) fn note(&mut self, now: Duration, what: fmt::Arguments<'_>) {
         if self.prints {
             println!("{:>14.6} {what}", now.as_secs_f64());
         }
         self.add(&now.as_nanos().to_le_bytes());
-        // A `Hashing` accepts all text.
+        // `Hashing` never fails.
         let _ = fmt::write(&mut Hashing(self), what);
     }
 

@@ -1,13 +1,12 @@
-//! The order of stores as a device sees it.
+//! A barrier that orders stores for devices.
 
 use crate::atomic::{fence, Ordering};
 
-/// Stores before the call become visible before stores after it, to the other processors and to
-/// devices that read memory coherently (a NIC that serves a remote READ). It does nothing for
-/// loads, and it orders the processor's stores only: the side that reads still has to read in
-/// order.
+/// Makes stores before the call visible before stores after it, to the other processors and to
+/// devices that read memory coherently (a NIC that serves a remote READ). It has no effect on
+/// loads, and it orders this processor's stores only: a reader must order its own reads.
 ///
-/// `fence(Release)` alone is enough between threads, not for a device:
+/// `fence(Release)` alone is enough between threads, but not for a device:
 ///
 /// - x86-64. All ordinary stores become visible in program order, to devices too, so that the
 ///   fence is an order for the compiler only. Non-temporal stores are the exception: `memcpy` and

@@ -1,9 +1,10 @@
-//! The clock that deadlines and pauses go by: the system's, or that of a simulation.
+//! The clock for deadlines and pauses: the system's, or that of a simulation.
 
 use crate::simulated;
 use std::time::Instant;
 
-/// The time that deadlines and pauses go by.
+/// Returns the time for deadlines and pauses: in a simulation its virtual time, otherwise the
+/// system's.
 #[inline]
 #[must_use]
 pub fn now() -> Instant {

@@ -1,9 +1,9 @@
-//! Stand-ins for what loom has no model of.
+//! Stand-ins for types that loom has no model of.
 
 use crate::{lock, Mutex};
 use std::collections::VecDeque;
 
-/// Stand-in for crossbeam's `ArrayQueue`, with the same bound: a locked `VecDeque`. Loom cannot
+/// Stands in for crossbeam's `ArrayQueue`, with the same bound, as a locked `VecDeque`. Loom cannot
 /// look into crossbeam's queue, and the models do not test that queue.
 pub struct ArrayQueue<T> {
     items: Mutex<VecDeque<T>>,
@@ -11,7 +11,7 @@ pub struct ArrayQueue<T> {
 }
 
 impl<T> ArrayQueue<T> {
-    /// An empty queue for at most `capacity` items.
+    /// Returns an empty queue for at most `capacity` items.
     pub fn new(capacity: usize) -> Self {
         Self {
             items: Mutex::new(VecDeque::new()),
@@ -22,7 +22,7 @@ impl<T> ArrayQueue<T> {
     /// Appends `item`.
     ///
     /// # Errors
-    /// `item` itself when the queue is full.
+    /// Returns `item` if the queue is full.
     pub fn push(&self, item: T) -> Result<(), T> {
         let mut items = lock(&self.items);
         if items.len() == self.capacity {
@@ -37,7 +37,7 @@ impl<T> ArrayQueue<T> {
         lock(&self.items).pop_front()
     }
 
-    /// Items in the queue.
+    /// Returns the number of items in the queue.
     pub fn len(&self) -> usize {
         lock(&self.items).len()
     }

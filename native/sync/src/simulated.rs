@@ -1,11 +1,12 @@
-//! What a thread sees while it simulates: a clock, keys of hash tables and a page cache that its simulation decides.
+//! The clock, the hash keys and the page cache of a thread that runs a simulation.
 //!
-//! Faro's protocols depend on three things that the system decides: when it is, in which order a hash table is
-//! walked, and whether a page of a file is in memory. `native/simulation` runs whole endpoints on one thread and
-//! decides all three by a seed, so that a run can be repeated. The code that ships asks [`crate::clock::now`], [`TableKeys`] and
-//! [`page_is_resident`]; outside of a simulation each of them asks the system, at the cost of one load and a branch.
-//! Same idea as the `Clock` of s2n-quic, as a property of the thread, because a pool or a table has no other way to
-//! know whose it is.
+//! Faro's protocols depend on three things that the system decides: the time, the order in which a
+//! hash table is iterated, and whether a page of a file is in memory. `native/simulation` runs
+//! whole endpoints on one thread and decides all three from a seed, so that a run can be repeated.
+//! The code that ships asks [`crate::clock::now`], [`TableKeys`] and [`page_is_resident`]. Outside
+//! of a simulation each of them asks the system, at the cost of one load and a branch. s2n-quic's
+//! `Clock` has the same purpose; in Faro it belongs to the thread, because a pool or a table cannot
+//! know which simulation it belongs to.
 
 use std::cell::RefCell;
 use std::collections::hash_map::{DefaultHasher, RandomState};
@@ -14,43 +15,44 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Some thread of this process simulates, or did. Relaxed: a thread that simulates has set it itself.
+/// True once any thread of this process has begun a simulation. Relaxed is enough: a thread that
+/// simulates has set it itself.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    static HERE: RefCell<Option<ClockState>> = const { RefCell::new(None) };
+    static SIMULATION: RefCell<Option<ClockState>> = const { RefCell::new(None) };
 }
 
 struct ClockState {
-    /// Where virtual time begins.
+    /// The instant at which virtual time begins.
     start: Instant,
     now: Instant,
     keys: u64,
-    /// Chooses which pages are resident.
+    /// State of the generator that chooses which pages are resident.
     pages: u64,
-    /// Of 256 looks at a page, so many find it resident.
+    /// Number of pages that are resident, out of 256 that are asked for.
     resident: u64,
 }
 
-/// While it lives, its thread simulates.
+/// Makes its thread simulate until it is dropped.
 pub struct Simulated {
-    /// It belongs to its thread.
+    /// Not `Send`, because the simulation belongs to its thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl Simulated {
-    /// This thread simulates from now on. `seed` decides the order of hash tables and which pages are resident: of
-    /// 256 looks, `resident` find the page in memory.
+    /// Starts a simulation on this thread. `seed` decides the order of hash tables and which pages
+    /// are resident: on average `resident` of 256 that are asked for.
     ///
     /// # Panics
-    /// It does already.
+    /// Panics if this thread simulates already.
     #[must_use]
     pub fn begin(seed: u64, resident: u8) -> Self {
         ANY.store(true, Ordering::Relaxed);
-        HERE.with_borrow_mut(|here| {
-            assert!(here.is_none(), "one simulation at a time on a thread");
+        SIMULATION.with_borrow_mut(|simulation| {
+            assert!(simulation.is_none(), "one simulation at a time on a thread");
             let start = Instant::now();
-            *here = Some(ClockState {
+            *simulation = Some(ClockState {
                 start,
                 now: start,
                 keys: seed,
@@ -62,7 +64,7 @@ impl Simulated {
         Self { _thread }
     }
 
-    /// It is so long after the beginning.
+    /// Sets the virtual time, as the time since the simulation began.
     pub fn set(&self, since_start: Duration) {
         with(|state| state.now = state.start + since_start);
     }
@@ -70,27 +72,28 @@ impl Simulated {
 
 impl Drop for Simulated {
     fn drop(&mut self) {
-        HERE.set(None);
+        SIMULATION.set(None);
     }
 }
 
-/// When it is in the simulation of this thread; `None`: it simulates nothing.
+/// Returns this thread's virtual time; `None` outside of a simulation.
 #[inline]
 pub(crate) fn now() -> Option<Instant> {
     with(|state| state.now)
 }
 
-/// What the simulation of this thread says; `None`: it simulates nothing.
+/// Calls `ask` with the state of this thread's simulation; returns `None` outside of a simulation.
 fn with<T>(ask: impl FnOnce(&mut ClockState) -> T) -> Option<T> {
     if !ANY.load(Ordering::Relaxed) {
         return None;
     }
-    // A destructor that runs while the thread ends asks the system.
-    let asked = HERE.try_with(|here| here.borrow_mut().as_mut().map(ask));
+    // A destructor that runs while the thread ends finds no state and asks the system.
+    let asked = SIMULATION.try_with(|simulation| simulation.borrow_mut().as_mut().map(ask));
     asked.ok().flatten()
 }
 
-/// Whether the next page that is looked for is in memory; `None`: the system knows.
+/// Returns whether the next page that is asked for is in memory; `None` outside of a simulation,
+/// where the system knows.
 #[inline]
 #[must_use]
 pub fn page_is_resident() -> Option<bool> {
@@ -105,8 +108,9 @@ pub fn page_is_resident() -> Option<bool> {
     })
 }
 
-/// The keys of a hash table: random, so that no peer can choose what collides, or those of the simulation, so that
-/// the table is walked in the same order whenever its seed is run.
+/// The keys of a hash table. They are random, so that no peer can choose which items collide; in a
+/// simulation they come from the seed, so that every run of the seed iterates the table in the same
+/// order.
 #[derive(Debug, Clone)]
 pub struct TableKeys(HashKeys);
 
@@ -143,7 +147,7 @@ impl BuildHasher for TableKeys {
 
 /// A hash table whose order a simulation decides.
 pub type HashMap<K, V> = std::collections::HashMap<K, V, TableKeys>;
-/// A set whose order a simulation decides.
+/// A hash set whose order a simulation decides.
 pub type HashSet<T> = std::collections::HashSet<T, TableKeys>;
 
 #[cfg(all(test, not(loom)))]

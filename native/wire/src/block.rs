@@ -26,8 +26,9 @@ pub struct BlockId {
     pub start_reduce: U32,
     /// One past the last reduce partition.
     pub end_reduce: U32,
-    /// Zero: the whole block. `n`: its bytes from `(n - 1) * PIECE_BYTES` to `n * PIECE_BYTES`, as far as it has them;
-    /// none beyond its end. So a client can fetch a block of any length with little memory.
+    /// 0 is the whole block. `n` is its bytes from `(n - 1) * PIECE_BYTES` up to `n * PIECE_BYTES`
+    /// or its end, and none beyond its end. So a client can fetch a block of any length with little
+    /// memory.
     pub piece: U32,
 }
 
@@ -47,7 +48,7 @@ pub struct OutputId {
 }
 
 impl BlockId {
-    /// The map output that holds this block.
+    /// Returns the map output that holds this block.
     #[must_use]
     pub fn output(&self) -> OutputId {
         OutputId {

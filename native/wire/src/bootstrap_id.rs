@@ -24,7 +24,7 @@ pub struct BootstrapId {
 }
 
 impl BootstrapId {
-    /// The text's bytes, UTF-8.
+    /// Returns the text's bytes in UTF-8.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes =

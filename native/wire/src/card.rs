@@ -64,7 +64,7 @@ fn missing(what: &'static str) -> WireError {
 }
 
 impl Card {
-    /// The card's bytes. Line breaks become spaces.
+    /// Returns the card's bytes. Line breaks become spaces.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut name_end = self.name.len().min(MAX_NAME_BYTES);
@@ -209,7 +209,7 @@ fn parse_secret(value: &str) -> Result<Secret, WireError> {
     if digits.len() != 2 * SECRET_BYTES {
         return Err(bad());
     }
-    // Where it stays, so that no copy is left on the stack.
+    // The secret is filled in place, so that no copy is left on the stack.
     Secret::try_fill(|bytes| {
         for (byte, digits) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
             let digit = |at: usize| match digits[at] {

@@ -14,7 +14,7 @@ pub enum FabricCode {
     Verbs = 3,
 }
 
-/// Reason why a fetch failed. Java has one exception type for each.
+/// Reason why a fetch failed. Java has the enum `FetchError`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum FetchErrorCode {

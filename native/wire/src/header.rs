@@ -122,13 +122,13 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// A sealed header for `body`, checksummed.
+    /// Returns a sealed header for `body`, with its checksum.
     #[must_use]
     pub fn for_body(kind: u8, id: u64, body: &[u8]) -> Self {
         Self::sealed(kind, 0, id, body.len() as u32, crc32c(body))
     }
 
-    /// A header with every field given and its own checksum set.
+    /// Returns a header with every field given and its own checksum set.
     #[must_use]
     pub fn sealed(kind: u8, flags: u16, id: u64, length: u32, body_crc: u32) -> Self {
         let mut header = Self {

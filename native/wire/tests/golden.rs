@@ -23,7 +23,8 @@ fn path(name: &str) -> PathBuf {
     golden().join(format!("{name}.hex"))
 }
 
-/// The bytes of a file: hex digits, white space, `#` to the end of a line.
+/// Returns the bytes of a file of hex digits, white space, and comments from `#` to the end of a
+/// line.
 fn read(name: &str) -> Vec<u8> {
     let path = files().join(format!("{name}.hex"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));

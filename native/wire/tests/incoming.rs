@@ -6,7 +6,8 @@ use faro_wire::message::{Incoming, ToClient, ToMember, ToServer};
 use faro_wire::{kind, WireError};
 use support::samples;
 
-/// One message of every kind of the endpoint layer, with its kind and the bytes of its own encoder.
+/// Returns one message of every kind of the endpoint layer, with its kind and the bytes of its own
+/// encoder.
 fn every_kind() -> Vec<(u8, Vec<u8>, Incoming)> {
     let server = Incoming::ToServer;
     let client = Incoming::ToClient;

@@ -32,7 +32,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// Map outputs of one range of partitions, some of them evenly spaced.
+    /// Generates map outputs of one range of partitions, some of them evenly spaced.
     fn range()(
         first in block_id(),
         steps in prop::collection::vec((prop_oneof![Just(1), -4..9_i64, any::<i64>()], 1..6_usize), 0..8),
@@ -85,7 +85,7 @@ fn entry() -> impl Strategy<Value = BlockEntry> {
     ]
 }
 
-/// A code, and when to ask again.
+/// Generates a code, and the time after which to ask again.
 fn failure() -> impl Strategy<Value = (FailureCode, u32)> {
     (1_u32..=5, any::<u32>()).prop_map(|(code, retry_ms)| {
         match FailureCode::try_from(code).expect("1 to 5 are codes") {
@@ -225,7 +225,7 @@ prop_compose! {
 /// A decoder of one message that keeps only the error.
 type Check = fn(&[u8]) -> Result<(), WireError>;
 
-/// Encoded messages of every kind, each with its decoder.
+/// Generates encoded messages of every kind, each with its decoder.
 fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
     prop_oneof![
         fetch().prop_map(|m| (m.encode(), (|b: &[u8]| Fetch::decode(b).map(drop)) as Check)),
@@ -273,7 +273,8 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
     ]
 }
 
-/// One to three different bits of `length` bytes: fewer than CRC-32C can miss at any length here.
+/// Generates one to three different bits of `length` bytes: CRC-32C detects that many at any length
+/// here.
 fn bits(length: usize) -> impl Strategy<Value = std::collections::BTreeSet<usize>> {
     prop::collection::btree_set(0..length * 8, 1..=3)
 }

@@ -12,7 +12,7 @@ use faro_wire::{crc32c, BlockId, BlockStatus, BootstrapId, Card, FrameHeader, Wi
 use support::samples;
 use zerocopy::IntoBytes;
 
-/// `bytes` with the word at `at` replaced.
+/// Returns `bytes` with the word at `at` replaced.
 fn with(mut bytes: Vec<u8>, at: usize, word: u32) -> Vec<u8> {
     bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
     bytes
@@ -70,7 +70,7 @@ fn reserved_fields_must_be_zero() {
     }
 }
 
-/// A `FETCH` of `count` blocks without buffers, whose ranges are `list`.
+/// Decodes a `FETCH` of `count` blocks without buffers, whose ranges are `list`.
 fn fetch_of(count: u32, list: &[u8]) -> Result<Fetch, WireError> {
     let head = [30_000, 0, count, 0].map(u32::to_le_bytes).concat();
     Fetch::decode(&[&head, list].concat())
@@ -500,7 +500,7 @@ fn text_must_be_utf_8() {
     );
 }
 
-/// `text` with its checksum line.
+/// Returns `text` with its checksum line.
 fn sealed(text: &str) -> Vec<u8> {
     format!("{text}crc={:08x}\n", crc32c(text.as_bytes())).into_bytes()
 }

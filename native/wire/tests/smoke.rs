@@ -1,5 +1,5 @@
-//! Ten thousand random strings and ten thousand mutated samples, to every decoder. The fuzz targets
-//! go on from here; this much runs every time.
+//! Passes ten thousand random strings and ten thousand mutated samples to every decoder. The fuzz
+//! targets try more; this part runs every time.
 
 mod support;
 
@@ -71,7 +71,8 @@ fn random_strings_never_panic() {
         let length = random.below(if round % 50 == 0 { 8_192 } else { 96 });
         let bytes = random.bytes(length);
         to_every_decoder(&bytes);
-        // The same behind a correct magic and version, which one in 2^40 strings would have.
+        // The same bytes follow a correct magic and version, which only one in 2^40 random strings
+        // would have.
         if bytes.len() >= HEADER_BYTES {
             let mut framed = samples::header_bytes();
             framed[5..].copy_from_slice(&bytes[5..HEADER_BYTES]);

@@ -1,4 +1,4 @@
-"""The policies over real verbs: their part of docs/scaling.md."""
+"""Writes the part of docs/scaling.md on the policies over real verbs."""
 
 import statistics
 
@@ -55,7 +55,7 @@ def facts(results):
 
 
 def ideal(setting):
-    """Seconds that a link needs for what one endpoint reads, headers left out."""
+    """Returns the seconds that a link needs for an endpoint's bytes, without headers."""
     megabits = int(setting["rate"].removesuffix("mbit"))
     return (setting["endpoints"] - 1) * setting["bytes"] * 8 / (megabits * 1e6)
 

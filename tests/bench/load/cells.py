@@ -1,4 +1,4 @@
-"""The cells of bench-load: what one server and its clients are made to do in each."""
+"""The cells of bench-load: the work of one server and its clients in each."""
 
 from dataclasses import dataclass, field
 
@@ -22,7 +22,8 @@ def cells():
 
 
 def peers():
-    """A server's clients, with as many readers each; at least two requests for each reader."""
+    """Returns cells by number of clients, with as many readers each; at least two requests for each
+    reader."""
     for count in (1, 10, 100, 1000):
         for readers in (1, 8, 32):
             requests = max(20_000, 2 * count * readers)
@@ -31,7 +32,8 @@ def peers():
 
 
 def sizes():
-    """Replies of one block; as many as are 400 MB, within bounds."""
+    """Returns cells by reply size, with replies of one block and about 400 MB in all, within
+    bounds."""
     for size in (KIB, 4 * KIB, 20 * KIB, 64 * KIB, 256 * KIB, MIB, 20 * MIB):
         options = {
             "readers": 8,
@@ -43,7 +45,8 @@ def sizes():
 
 
 def outputs():
-    """A reduce task's request: one partition each of 50 map outputs, 1 KiB."""
+    """Returns cells whose requests are those of a reduce task: one partition of 1 KiB of each of 50
+    map outputs."""
     for count, partitions in (
         (100, 200),
         (1_000, 200),
@@ -64,7 +67,7 @@ def outputs():
 
 
 def waiting():
-    """Requests of one client that are under way at once."""
+    """Returns cells by the number of requests that one client has in flight."""
     for at_once in (100, 1_000, 4_000, 16_000):
         options = {
             "window": at_once,
@@ -76,7 +79,8 @@ def waiting():
 
 
 def shortage():
-    """More is asked for at once than the arena holds; the lines of a pair move the same bytes."""
+    """Returns cells that ask for more at once than the arena holds; the cells of a pair move the
+    same bytes."""
     whole = {"block": 20 * MIB, "partitions": 8, "requests": 32, "limit": 64}
     yield Cell("shortage", "20 MiB, one after the other, limit 64m", {**whole, "readers": 1})
     yield Cell("shortage", "20 MiB, 8 at once, limit 64m", {**whole, "readers": 8})
@@ -91,7 +95,8 @@ def shortage():
 
 
 def stopped():
-    """Eight clients, beside eight more that ask for 64 MiB each and then take nothing."""
+    """Returns cells of eight clients beside eight more that ask for 64 MiB each and then take
+    nothing."""
     for limit in (64, 256):
         options = {"peers": 8, "block": MIB, "partitions": 300, "requests": 4_000, "limit": limit}
         for beside in (0, 8):
@@ -101,7 +106,7 @@ def stopped():
 
 
 def crowd():
-    """The same blocks, few or many of them asked for at once."""
+    """Returns cells that ask for the same blocks, few or many of them at once."""
     options = {"block": MIB, "partitions": 300, "requests": 4_000, "limit": 64}
     for peers, few, many in ((1, 16, 800), (8, 2, 100)):
         for readers in (few, many):

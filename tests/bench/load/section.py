@@ -1,4 +1,4 @@
-"""What bench-load found: its part of docs/scaling.md."""
+"""Writes the part of docs/scaling.md on bench-load."""
 
 from measure import spread
 from report.figures import number, table, with_spread
@@ -93,7 +93,7 @@ def facts(results):
 
 
 def has(results, name):
-    """Results of before a group was added have no cell of it."""
+    """Returns whether the results have the cell. Results from before a group was added do not."""
     return any(cell["group"] == name for cell in results["cells"])
 
 

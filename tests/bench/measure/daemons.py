@@ -1,11 +1,12 @@
-"""Daemons beside Spark, on this host: Spark's shuffle service, `faro serve`, and the servers of
-Celeborn and Uniffle, from an installation that a user names.
+"""Starts daemons beside Spark, on this host: Spark's shuffle service, `faro serve`, and the servers
+of Celeborn and Uniffle, from an installation that a user names.
 
 Such an installation has the layout of the project's own binary release. Celeborn's servers are
 started by its own scripts. Uniffle's scripts take their settings and put their logs into the
-installation, and let one coordinator run on a host; so its servers are started from its jars.
+installation, and let only one coordinator run on a host, so its servers are started from its jars.
 
-Those of Celeborn and Uniffle are written from their scripts and documentation: not run yet.
+The starts of Celeborn and Uniffle were written from their scripts and documentation, and have not
+run yet.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ HEAP = "1g"
 
 @dataclass
 class Running:
-    """Processes, and the settings with which an application finds them."""
+    """Processes, and the settings by which an application finds them."""
 
     leaders: list
     conf: dict[str, str]
@@ -39,7 +40,7 @@ class Running:
 
 
 def sparks(_home: None, place: Path, spark: Path) -> Running:
-    """Spark's own shuffle service, with the heap of Spark's script for it."""
+    """Starts Spark's own shuffle service, with the heap that Spark's script gives it."""
     port = launch.free_port()
     conf = {
         "spark.shuffle.service.enabled": "true",
@@ -48,7 +49,7 @@ def sparks(_home: None, place: Path, spark: Path) -> Running:
     settings = {
         **conf,
         "spark.shuffle.service.db.enabled": "false",
-        # Spark 4.3's serves no files elsewhere.
+        # The service of Spark 4.3 serves no files elsewhere.
         "spark.local.dir": str(place / "local"),
     }
     command = [
@@ -63,7 +64,8 @@ def sparks(_home: None, place: Path, spark: Path) -> Running:
 
 
 def faro(_home: None, place: Path, _spark: Path) -> Running:
-    """`faro serve`, as `make jar` built it. Its readers connect over TCP, as on several hosts."""
+    """Starts `faro serve`, as `make jar` built it. Its readers connect over TCP, as on several
+    hosts."""
     socket_dir, log = place / "faro-serve", place / "faro-serve.log"
     command = [
         ROOT / "dist" / f"faro-{platform.machine()}",
@@ -83,7 +85,7 @@ def faro(_home: None, place: Path, _spark: Path) -> Running:
 
 
 def celeborn(home: Path, place: Path, _spark: Path) -> Running:
-    """A master and a worker, which keeps its files below `place`."""
+    """Starts a master and a worker, which keeps its files below `place`."""
     master, worker = launch.free_port(), launch.free_port()
     conf = place / "celeborn-conf"
     conf.mkdir()
@@ -100,7 +102,7 @@ def celeborn(home: Path, place: Path, _spark: Path) -> Running:
     write(conf / "celeborn-defaults.conf", settings)
     environment = {
         **os.environ,
-        # Both scripts end by becoming the server, whose id is then the script's.
+        # Both scripts end by exec of the server, which so has the script's process id.
         "CELEBORN_NO_DAEMONIZE": "1",
         "CELEBORN_HOME": str(home),
         "CELEBORN_CONF_DIR": str(conf),
@@ -123,8 +125,8 @@ def celeborn(home: Path, place: Path, _spark: Path) -> Running:
 
 
 def uniffle(home: Path, place: Path, spark: Path) -> Running:
-    """A coordinator and a shuffle server, which keeps its files below `place`. They need Hadoop's
-    classes, which a release may lack: those that come with Spark."""
+    """Starts a coordinator and a shuffle server, which keeps its files below `place`. They need
+    Hadoop's classes, which a release may lack; they use those that come with Spark."""
     coordinator, server = launch.free_port(), launch.free_port()
     quorum = f"127.0.0.1:{coordinator}"
     leaders: list = []
@@ -164,7 +166,7 @@ def write(path: Path, settings: dict) -> None:
 def start(
     leaders: list, place: Path, name: str, command: list, port: int, environment: dict
 ) -> None:
-    """Adds the process, once it listens; if it does not, all are ended."""
+    """Adds a process once it listens. If it does not listen, ends all processes."""
     log = place / f"{name}.log"
     with log.open("wb") as out:
         leader = launch.start_group(

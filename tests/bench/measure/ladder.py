@@ -1,4 +1,4 @@
-"""The transport ladder: an owner and a reader process, the sides in turn on the same files."""
+"""The transport ladder: an owner and a reader process; the sides take turns on the same files."""
 
 import os
 import shutil
@@ -20,7 +20,7 @@ WARM_SHARE = 0.03  # of the CPU of both processes
 
 
 def compiled(home, faro_jar, target):
-    """The harness's classes, against the Spark that is measured and the jar that is measured."""
+    """Compiles the harness's classes against the Spark and the jar that are measured."""
     classes = target / "ladder-classes"
     shutil.rmtree(classes, ignore_errors=True)
     classes.mkdir(parents=True)
@@ -41,7 +41,7 @@ def compiled(home, faro_jar, target):
 
 
 def jvm_options(class_path):
-    """What Spark starts its executors with."""
+    """Returns the options with which Spark starts its executors."""
     with tempfile.TemporaryDirectory() as place:
         source = Path(place) / "Options.java"
         source.write_text(
@@ -57,7 +57,7 @@ class Ladder:
     def __init__(self, home, faro_jar, shapes, sides, target, say, kind=places.TMPFS):
         self.say = say
         self.sides = sides
-        self.notes = []  # what a reader of the figures must know
+        self.notes = []  # A reader of the figures must know these.
         self.place = places.folder(kind, target)
         self.file_system = places.file_system(self.place)
         self.owner = self.reader = None
@@ -94,7 +94,7 @@ class Ladder:
             for line in iter(lambda: self.owner.answer(START_SECONDS), "ready"):
                 side, how = line.split(" ", 1)
                 reached[side] = how
-            # A disk that is being written to would be part of what is measured.
+            # Without this, the disk would still be writing during the measurement.
             os.sync()
             self.reader = Conversation(
                 "reader",
@@ -129,7 +129,7 @@ class Ladder:
         self._ask(f"check {side} {shape.spec}")
 
     def run(self, side, shape, clients, seconds):
-        """One measurement: figures of both processes together."""
+        """Makes one measurement and returns the figures of both processes together."""
         pids = (self.owner.pid, self.reader.pid)
         before = [cpu.process_nanos(pid) for pid in pids]
         answer = self._ask(f"run {side} {shape.spec} {clients} {int(seconds * 1000)}")
@@ -162,10 +162,11 @@ class Ladder:
         self.say(self.notes[-1])
 
     def threads(self, side, shape, clients, seconds):
-        """Where the CPU of one longer measurement went, by thread name, in µs per block."""
+        """Returns the CPU of one longer measurement by thread name, in µs per block."""
         pids = {"owner": self.owner.pid, "reader": self.reader.pid}
         before = {name: cpu.thread_nanos(pid) for name, pid in pids.items()}
-        # Requester threads end with the run, and their CPU with them: read as process minus rest.
+        # Requester threads end with the run, so their CPU time is the process's minus that of the
+        # other threads.
         whole = {name: cpu.process_nanos(pid) for name, pid in pids.items()}
         answer = self._ask(f"run {side} {shape.spec} {clients} {int(seconds * 1000)}")
         blocks, size, _ = map(int, answer.split())
@@ -187,7 +188,8 @@ class Ladder:
 
 
 def measure(ladder, shapes, clients_list, rounds, seconds, progress):
-    """All cells; per cell and side a list of rounds, or what went wrong."""
+    """Measures all cells. Returns a list of rounds per cell and side, and the error of each side
+    that failed."""
     cells, broken = [], {}
     total = len(shapes) * len(clients_list)
     started = time.monotonic()
@@ -230,7 +232,8 @@ def measure(ladder, shapes, clients_list, rounds, seconds, progress):
 
 
 def _guard(broken, side, action, where="warm-up"):
-    """A side that fails is named in the report, and the others go on."""
+    """Runs `action`. If it fails, notes the error in `broken` under the side, so that the other
+    sides continue."""
     try:
         return action()
     except RuntimeError as error:

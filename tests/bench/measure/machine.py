@@ -1,4 +1,4 @@
-"""What a figure was measured on."""
+"""Describes the machine that a figure was measured on."""
 
 import ctypes
 import datetime
@@ -24,22 +24,23 @@ def describe(spark, root):
     }
 
 
-# <linux/prctl.h>
+# The value is that of <linux/prctl.h>.
 PR_SET_CHILD_SUBREAPER = 36
 
 
 class OthersWatch:
-    """How much of the machine other processes used since this was made."""
+    """Measures the share of the machine that other processes have used since this was made."""
 
     def __init__(self):
-        # Executors outlive their driver: as our children, for which a conversation's end waits,
-        # they are counted as ours.
+        # Executors outlive their driver. As children of this process, for which a conversation's
+        # end waits, they are counted as its own.
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         self._busy, self._all = _ticks()
         self._ours = _own_seconds()
 
     def share(self):
-        """Of all cores' time; asked when our own processes have ended and have been waited for."""
+        """Returns the share of all cores' time. Call it after this process's children have ended
+        and have been waited for."""
         busy, total = _ticks()
         per_second = os.sysconf("SC_CLK_TCK")
         others = (busy - self._busy) / per_second - (_own_seconds() - self._ours)
@@ -47,7 +48,7 @@ class OthersWatch:
 
 
 def _ticks():
-    """Busy and all ticks of all cores."""
+    """Returns the busy ticks and all ticks of all cores."""
     values = [int(v) for v in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     idle = values[3] + values[4]
     return sum(values) - idle, sum(values)

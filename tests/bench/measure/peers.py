@@ -1,7 +1,8 @@
-"""Other shuffles beside Faro: all sides read the same Parquet tables, and give the same answers.
+"""Compares other shuffles with Faro: all sides read the same Parquet tables, and must give the same
+answers.
 
-A heat is some sides that take turns; a lot is what one set of their applications does. What was
-measured is stored workload by workload, so that a run that is ended can be resumed.
+A heat is a set of sides that take turns; a lot is the work of one set of their applications.
+Results are stored workload by workload, so that a run that was ended can be resumed.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ import spark_home
 from . import machine, places, workloads
 from . import sides as known
 
-# In heats, because one with all of them does not fit this machine's memory. Stock Spark and Faro
-# are in each.
+# There are several heats, because one with all sides does not fit in this machine's memory. Stock
+# Spark and Faro are in each.
 HEATS = [
     ["stock", "faro-auto", "comet", "faro-comet"],
     ["stock", "faro-auto", "celeborn", "celeborn-tuned", "uniffle"],
 ]
 TABLE_JOBS = ["NARROW", "SORT", "JOIN"]
-# Sales with their returns, which shuffles 0.4 GB at this scale, and semi-joins, which shuffle less.
+# Sales with their returns, which shuffle 0.4 GB at this scale, and semi-joins, which shuffle less.
 QUERIES = ["q93", "q16"]
 WORKLOADS = [*TABLE_JOBS, *QUERIES]
 QUICK = ["NARROW", "SORT", "q93"]
 SCALE, QUICK_SCALE = "10", "0.1"
 QUICK_DIVISOR = 100
-# Of the shape of the tables; another one has other tables.
+# The version of the tables' shape; another version makes other tables.
 TABLES = "1"
-# As users run them; the other benches switch adaptive execution off.
+# Users run it so; the other benchmarks switch adaptive execution off.
 CONF = {"spark.sql.adaptive.enabled": "true"}
 
 
@@ -49,7 +50,8 @@ class Lot:
 
 
 def lots(sides_of_heats: dict[int, list[str]], names: list[str], done) -> list[Lot]:
-    """The jobs of all heats come first, the queries, which take longer, last."""
+    """Returns the lots. The jobs of all heats come first; the queries, which take longer, come
+    last."""
     found = []
     for kind in (TABLE_JOBS, QUERIES):
         for heat, sides in sides_of_heats.items():
@@ -60,7 +62,8 @@ def lots(sides_of_heats: dict[int, list[str]], names: list[str], done) -> list[L
 
 
 class Stored:
-    """Of each heat one JSON: by workload the results and what they were measured with."""
+    """One JSON file for each heat, with the results of each workload and what they were measured
+    with."""
 
     def __init__(self, target: Path, heat: int, quick: bool):
         self.path = target / f"{'quick-' if quick else ''}peers-heat-{heat}.json"
@@ -76,7 +79,7 @@ class Stored:
         part.rename(self.path)
 
     def ended(self, names: list[str], seconds: float, others: float) -> None:
-        """Puts beside the workloads how long their lot took, and what ran beside it."""
+        """Stores beside the workloads their lot's time, and the share that other processes used."""
         content = self.read()
         for name in names:
             if name in content.get("workloads", {}):
@@ -85,7 +88,7 @@ class Stored:
 
 
 def tables(home: Path, faro_jar: Path, target: Path, quick: bool, say) -> Path:
-    """Made once by stock Spark, in the cache."""
+    """Returns the tables, which stock Spark makes once in the cache."""
     divisor = QUICK_DIVISOR if quick else 1
     place = spark_home.cache_root() / "peers" / f"tables-{TABLES}-{divisor}"
     if place.is_dir():
@@ -123,8 +126,8 @@ def group(made: Path, names: list[str], quick: bool) -> workloads.Group:
 
 
 class Answers:
-    """Asked before a workload is measured, which warms the sides up too; compared with stock
-    Spark's. Stores what was measured after it."""
+    """Compares a side's answers with stock Spark's before a workload is measured, which also warms
+    the side up. Stores the results after it."""
 
     def __init__(self, place: Path, commands: dict[str, str], stored: Stored, facts: dict, say):
         self.place, self.commands = place, commands
@@ -181,7 +184,7 @@ class Run:
         here = {}
         for number in heats:
             sides = [s for s in HEATS[number - 1] if not every[s].needs_home or every[s].home]
-            # Without a service, the second heat would say nothing new.
+            # Without a service, the second heat would measure nothing new.
             if number == 1 or any(every[side].needs_home for side in sides):
                 here[number] = [s for s in sides if not (no_faro and every[s].faro)]
         made = tables(self.home, self.faro_jar, self.target, self.quick, self.say)
@@ -216,7 +219,7 @@ class Run:
 
 
 def stored(faro_jar: Path, target: Path, quick: bool) -> dict:
-    """What is stored of all heats, whenever it was measured."""
+    """Returns the stored results of all heats, whenever they were measured."""
     every = known.all_sides(faro_jar)
     heats = {n: Stored(target, n, quick).read() for n in range(1, len(HEATS) + 1)}
     measured = {

@@ -1,4 +1,4 @@
-"""Where files are: on the disk of the tree, as users' are, or on tmpfs."""
+"""Chooses where files are: on the disk of the tree, as users' files are, or on tmpfs."""
 
 import os
 import tempfile
@@ -10,13 +10,14 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 def folder(kind, target):
-    """A new one of this kind."""
+    """Makes a new folder of this kind."""
     parent = SHARED_MEMORY if kind == TMPFS else target
     return Path(tempfile.mkdtemp(prefix="faro-bench-", dir=parent))
 
 
 def file_system(path):
-    """Its type, as the kernel names it: of the longest mount point that the path is below."""
+    """Returns the file system's type, as the kernel names it, from the longest mount point above
+    the path."""
     path, found = os.path.realpath(path), ("", "unknown")
     for line in Path("/proc/self/mounts").read_text().splitlines():
         point, kind = line.split()[1:3]
@@ -28,7 +29,7 @@ def file_system(path):
 
 
 def warm(folder):
-    """Reads all files below it, so that they are in the page cache."""
+    """Reads all files below the folder, so that they are in the page cache."""
     buffer = bytearray(8 << 20)
     for path in sorted(folder.rglob("*")):
         if path.is_file():

@@ -1,7 +1,7 @@
-"""Where the executors' CPU goes: samples of perf, put to parts by their call stacks.
+"""Attributes the executors' CPU to parts: perf's samples, by their call stacks.
 
-The newest call of a stack that a pattern knows decides. The compiler of Java inlines, so a small
-method counts for its caller. Native code has no frame pointers: its newest call stands alone.
+The newest call of a stack that matches a pattern decides. Java's compiler inlines, so a small
+method counts for its caller. Native code has no frame pointers, so its newest call stands alone.
 Needs perf of Debian's linux-perf.
 """
 
@@ -28,12 +28,12 @@ RECORD_SECONDS = 20
 # perf may end early, because threads end while it looks at a process.
 ATTEMPTS = 3
 
-# By the thread's name; a task's threads are not here.
+# Parts by a thread's name, for threads that run no task.
 THREADS = (
     (r"C[12] Compiler|Sweeper|GC |G1 |VM |Monitor Deflati|Signal|Common-Clea|Finalizer", JVM),
     (r"faro|shuffle-", TRANSPORT),
 )
-# By a call of a task's thread, from the newest one on.
+# Parts by a call of a task's thread, from the newest call on.
 CALLS = (
     (r"LZ4|[Ll]z4|jpountz|[Xx][Xx][Hh]ash32|XXH32|[Zz]std|block_hash", CODEC),
     (r"io\.faro\.spark\.write|BlockCompressor", WRITE),
@@ -52,7 +52,7 @@ _CALLS = [(re.compile(pattern), part) for pattern, part in CALLS]
 
 
 def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
-    """Per workload and side the runs, and their samples by part. What breaks ends it all."""
+    """Returns the runs per workload and side, and their samples by part. An error ends the run."""
     jar = workloads.compiled(home, target)
     every = known.all_sides(faro_jar)
     java_options = f"-XX:+PreserveFramePointer -Dfaro.library.path={_library()}"
@@ -79,7 +79,7 @@ def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
 
 
 def _library():
-    """The native library with its symbols, which the jar's has not."""
+    """Returns the native library with its symbols, which the jar's library lacks."""
     command = ["cargo", "build", "--quiet", "--release", "--locked", "-p", "faro-jni"]
     subprocess.run(command, cwd=ROOT, check=True)
     return ROOT / "target" / "release" / "libfaro_jni.so"
@@ -104,7 +104,7 @@ def _run(application, command):
 
 def _recorded(application, command, rounds, place):
     data = place / "samples"
-    # Of the workload before: if perf does not start, it must not be counted again.
+    # The file belongs to the workload before. If perf does not start, it must not be counted again.
     data.unlink(missing_ok=True)
     pids = ",".join(map(str, application.pids))
     perf = ["perf", "record", "-q", "-F", str(HERTZ), "-g", "-o", data, "-p", pids]
@@ -144,7 +144,7 @@ def _parts(data):
 
 
 def part_of(thread, calls):
-    """`calls`: the newest first."""
+    """Returns the part of a sample. `calls` must have the newest call first."""
     for pattern, part in _THREADS:
         if pattern.match(thread):
             return part

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-# Spark's defaults: spark.reducer.maxSizeInFlight of 48 MB, requests of a fifth of it.
+# Spark's default spark.reducer.maxSizeInFlight is 48 MB, and a request is a fifth of it.
 REQUEST_BYTES = (48 << 20) // 5
 REQUEST_BLOCKS = 1000
 CLIENTS = (1, 4, 8, 16)
@@ -35,9 +35,10 @@ def _shape(number, name, maps, reducers, block_bytes, most=REQUEST_BLOCKS):
 
 
 KB, MB = 1 << 10, 1 << 20
-# Enough map outputs to fill a request with blocks of one reduce partition, about 200 MB of each.
+# Each shape has enough map outputs to fill a request with blocks of one reduce partition, and about
+# 200 MB.
 ALL = [
-    # A1 of the Spark workloads: 400 x 400, of which a reduce task asks a peer for 200 blocks.
+    # A1 of the Spark workloads has 400 x 400 blocks, of which a reduce task asks a peer for 200.
     _shape(0, "A1", 400, 400, 200, most=200),
     _shape(1, "1 KB", 1000, 100, KB),
     _shape(2, "4 KB", 1000, 50, 4 * KB),

@@ -1,4 +1,4 @@
-"""The sides of the Spark measurements: what each sets, and which jars and processes it needs."""
+"""The sides of the Spark measurements, with the settings, jars and processes that they need."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from harness import comet, launch, scenarios
 
 from . import daemons
 
-# What a benchmark sets and a user does not.
+# Settings that a benchmark sets and a user does not.
 OF_THE_BENCH = {f"spark.faro.{key}" for key in ("fallback", "fabric", "reader", "rowBlocks")}
 
 
 @dataclass
 class Side:
     conf: dict[str, str] = field(default_factory=dict)
-    # The jars beside that of the workloads.
+    # The jars that the side needs beside that of the workloads.
     jars: Callable[[], list[Path]] = list
-    # With the workloads' jar on the executors too.
+    # True if the executors need the workloads' jar as well.
     own_manager: bool = False
-    # Names the folder of an installation that is not Faro's; the side is left out without it.
+    # The variable that names the folder of an installation; without it the side is left out.
     needs_home: str = ""
-    # Starts its daemons from an installation (if it needs one), below a folder, beside a Spark:
-    # their processes, and where they are, as settings.
+    # Starts the side's daemons from an installation (if it needs one), below a folder, beside a
+    # Spark. Returns their processes, and their addresses as settings.
     daemons: Callable[[Path | None, Path, Path], daemons.Running] | None = None
 
     @property
@@ -34,7 +34,8 @@ class Side:
 
     @property
     def settings(self) -> int:
-        """How many settings a user needs, jars apart; where the daemons are is one."""
+        """Returns the number of settings that a user needs, without jars. The daemons' addresses
+        count as one."""
         return len(set(self.conf) - OF_THE_BENCH) + bool(self.daemons)
 
     @property
@@ -47,8 +48,8 @@ FARO = {"spark.shuffle.manager": launch.MANAGER, "spark.faro.fallback": "never"}
 COMET = {
     **scenarios.COMET,
     "spark.shuffle.manager": scenarios.COMET_MANAGER,
-    # Its writer of rows takes a page of up to 64 MiB for each partition, most of it untouched. With
-    # 1 GB and 40 partitions it spills after each row, and S takes four minutes.
+    # Its row writer takes a page of up to 64 MiB for each partition, most of it untouched. With 1
+    # GB and 40 partitions it spills after each row, and S takes four minutes.
     "spark.memory.offHeap.size": "6g",
 }
 BEHIND_COMET = {
@@ -60,7 +61,7 @@ CELEBORN = {
     "spark.shuffle.manager": "org.apache.spark.shuffle.celeborn.SparkShuffleManager",
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
 }
-# A push waits 50 ms when 32 pushes are in flight, unless it may have more.
+# A push waits 50 ms if 32 pushes are in flight, unless the limit is higher.
 CELEBORN_TUNED = {**CELEBORN, "spark.celeborn.client.push.maxReqsInFlight.perWorker": "1024"}
 UNIFFLE = {
     "spark.shuffle.manager": "org.apache.spark.shuffle.RssShuffleManager",

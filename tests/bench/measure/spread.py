@@ -8,7 +8,7 @@ def median(values):
 
 
 def of(rounds, key):
-    """(median, least, most) of one figure over rounds; None when there are none."""
+    """Returns (median, minimum, maximum) of one figure over rounds; None if there are no rounds."""
     values = [r[key] for r in rounds if r.get(key) is not None]
     return (statistics.median(values), min(values), max(values)) if values else None
 

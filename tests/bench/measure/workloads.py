@@ -1,4 +1,5 @@
-"""The Spark workloads and TPC-DS: one application a side, all of them alive, their runs in turn."""
+"""The Spark workloads and TPC-DS: one application for each side; all of them live at once and take
+turns."""
 
 import re
 import shutil
@@ -21,6 +22,8 @@ ANSWER_FILE = HERE.parent / "tpcds" / "AnswerFile.java"
 TMPFS = Path("/dev/shm")
 START_SECONDS = 180
 RUN_SECONDS = 240
+# For the first tasks of an application.
+EXECUTORS_SECONDS = 90
 EXECUTORS = 2
 EXECUTOR_MEMORY = 2048
 
@@ -39,13 +42,13 @@ ALWAYS = {
 class Group:
     """Workloads that share the sides' applications."""
 
-    # What runs each of them: the application's command, by the workload's name.
+    # The application's command that runs each workload, by the workload's name.
     commands: dict
     conf: dict = field(default_factory=dict)
     # A command that an application obeys before the first workload.
     prepare: str = ""
-    # Whether tasks read all that was fetched for them. Where a join or a LIMIT ends a task early,
-    # Faro has delivered blocks that Spark's metrics, which count what was read, leave out.
+    # True if tasks read everything that was fetched for them. If a join or a LIMIT ends a task
+    # early, Faro has delivered blocks that Spark's metrics, which count what was read, leave out.
     reads_all: bool = True
 
     @property
@@ -61,7 +64,8 @@ SECURE = {
 
 
 def spark_groups(divisor, names=("A1", "B2", "S", "J", "B1"), conf=None):
-    """Compression is fixed when an executor starts."""
+    """Returns the groups of the Spark workloads. They differ in compression, which is fixed when an
+    executor starts."""
     conf = conf or {}
     commands = {name: f"run {name} {divisor}" for name in names}
     plain = {name: commands.pop(name) for name in ("B1",) if name in commands}
@@ -70,7 +74,8 @@ def spark_groups(divisor, names=("A1", "B2", "S", "J", "B1"), conf=None):
 
 
 def tpcds_group(names, texts, tables):
-    """Queries as users run them, with adaptive execution and Spark's other defaults."""
+    """Returns the group of queries, run as users run them: with adaptive execution and Spark's
+    other defaults."""
     return Group(
         {name: f"query {texts / name}.sql" for name in names},
         {"spark.sql.adaptive.enabled": "true"},
@@ -104,9 +109,9 @@ def compiled(home, target):
 
 
 class Application:
-    """`name` is the side's. Its daemons, where it has some, start with it. `prefix` is a command
-    that runs the driver, `environment` what is added to the driver's; `executors` have a core and
-    `memory` MiB each."""
+    """An application of the side `name`, with its daemons if it has some. `prefix` is a command
+    that runs the driver; `environment` is added to the driver's. Each of `executors` has a core and
+    `memory` MiB."""
 
     def __init__(
         self,
@@ -176,7 +181,8 @@ class Application:
         self.find_executors()
 
     def find_executors(self):
-        self.pids = [int(pid) for pid in self._ask(f"executors {self.executors}").split()]
+        said = self._ask(f"executors {self.executors}", EXECUTORS_SECONDS)
+        self.pids = [int(pid) for pid in said.split()]
 
     def run(self, command, seconds=RUN_SECONDS):
         beside = [self.talk.pid, *(self.daemons.pids if self.daemons else [])]
@@ -209,7 +215,8 @@ class Application:
         }
 
     def killed(self, workload, divisor, victims, seconds=RUN_SECONDS):
-        """The same of a job whose executors are killed between its stages, without CPU."""
+        """Runs a job whose executors are killed between its stages, and returns its figures without
+        CPU."""
         said = self._ask(f"killed {workload} {divisor} {victims} {self.executors}", seconds)
         figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
         if victims:
@@ -242,8 +249,8 @@ class Application:
 def measure(
     home, faro_jar, target, sides, groups, warm_ups, rounds, progress, scratch=TMPFS, around=None
 ):
-    """Per workload and side the rounds, what counters say of them, and what went wrong. Shuffle
-    files are below `scratch`. `around` has what is done before and after each workload."""
+    """Returns the rounds per workload and side, the counters' report on them, and errors. Shuffle
+    files are below `scratch`. `around` has the actions before and after each workload."""
     jar = compiled(home, target)
     every = known.all_sides(faro_jar)
     results, broken = {}, {}
@@ -254,7 +261,8 @@ def measure(
         logs.mkdir(parents=True)
         applications = []
         try:
-            # One by one: if one cannot be started, all before it are stopped.
+            # Applications are started one by one: if one cannot be started, all before it are
+            # stopped.
             for side in sides:
                 if side not in broken:
                     make = partial(
@@ -328,12 +336,13 @@ def _alternate(name, group, applications, warm_ups, rounds, broken, progress):
 
 
 def not_through_faro(side, exactly):
-    """Whether what Spark counted as remote was all counted by Faro too, and nothing fell back."""
+    """Returns how Faro's counts differ from the remote blocks and bytes that Spark counted, or that
+    blocks fell back; None if neither is true."""
     faro = side["faro"]
     for unit, key in (("remote_blocks", "remoteBlocks."), ("remote_bytes", "remoteBytes.")):
         spark = sum(r[unit] for r in side["rounds"])
         ours = sum(value for name, value in faro.items() if name.startswith(key))
-        # Spark rounds no byte count; empty blocks are never asked for.
+        # Spark rounds no byte count, and empty blocks are never asked for.
         if ours < spark or (exactly and ours > spark):
             return f"Spark counted {spark} {unit}, Faro {ours:.0f}"
     if faro.get("fallbacks", 0):
@@ -342,14 +351,15 @@ def not_through_faro(side, exactly):
 
 
 def _started(broken, side, make):
-    """The application, or nothing."""
+    """Returns a list of the application, or an empty one if it could not be started."""
     made = []
     guard(broken, side, lambda: made.append(make()))
     return made
 
 
 def guard(broken, side, action):
-    """Whether it went well; if not, the side is named."""
+    """Runs `action` and returns whether it succeeded. If not, notes the error in `broken` under the
+    side."""
     try:
         action()
         return True

@@ -1,4 +1,4 @@
-"""Where the executors' CPU goes: that part of docs/benchmarks.md."""
+"""Writes the part of docs/benchmarks.md on where the executors' CPU goes."""
 
 from measure import samples, spread
 
@@ -44,7 +44,7 @@ def write(results):
 
 
 def seconds(measured):
-    """CPU seconds by part."""
+    """Returns CPU seconds by part."""
     counts = measured["samples"]
     whole = spread.median([run["cpu_s"] for run in measured["runs"]])
     total = sum(counts.values())

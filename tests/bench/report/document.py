@@ -1,4 +1,4 @@
-"""Puts what was measured between the markers of docs/benchmarks.md."""
+"""Puts results between the markers of docs/benchmarks.md."""
 
 import re
 

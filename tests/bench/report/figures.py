@@ -1,4 +1,4 @@
-"""Looking figures up in results, and writing them."""
+"""Finds figures in results, and formats them."""
 
 from measure import spread
 
@@ -30,7 +30,7 @@ OTHERS_BEAR = 0.05
 
 
 def number(value):
-    """Three significant digits, no exponents."""
+    """Formats a number with three significant digits and without exponents."""
     if value is None:
         return "–"
     if value >= 1000:
@@ -69,7 +69,7 @@ def times(value):
 
 
 def table(head, rows):
-    # Columns whose cells are words stand left.
+    # Columns whose cells are words are aligned left.
     align = [
         "---:" if any(str(row[i])[:1] in "0123456789+-–" for row in rows) else "---"
         for i in range(len(head))

@@ -1,4 +1,4 @@
-"""The transport ladder's part of docs/benchmarks.md."""
+"""Writes the transport ladder's part of docs/benchmarks.md."""
 
 from measure.spread import ratio
 
@@ -22,7 +22,7 @@ SHOWN_CLIENTS = 8
 
 
 def write(results):
-    """Each place as a chapter; where there are two, the second one beside the first."""
+    """Writes a chapter for each place, and compares a second place with the first."""
     runs = list(results["places"].values())
     parts = [
         "## Transport ladder",
@@ -92,7 +92,7 @@ def chapter(results):
 
 
 def beside(first, second):
-    """What the file system costs: the same cells of both runs."""
+    """Compares the same cells of both runs, which differ in the file system."""
     clients = _shown(first["cells"])
     sides = [s for s in first["sides"] if s not in first["broken"] and s not in second["broken"]]
     found = {(c["shape"], c["clients"]): c for c in second["cells"]}

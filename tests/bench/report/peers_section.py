@@ -1,4 +1,4 @@
-"""Other shuffles beside Faro, measured in turn with it: their part of docs/benchmarks.md."""
+"""Writes the part of docs/benchmarks.md on other shuffles, measured in turn with Faro."""
 
 from measure import spread
 from measure.spread import ratio
@@ -31,7 +31,7 @@ JOBS = {
         "6 million rows joined with 3 million by `SHUFFLE_HASH`, then a count and a sum by group"
     ),
 }
-# What another heat calls the sides that are in each.
+# The names in another heat of the sides that are in each heat.
 OF_HEAT = {2: {"stock": "stock-2", "faro-auto": "faro-auto-2"}}
 
 
@@ -98,7 +98,7 @@ def write(results):
 
 
 def merged(heats):
-    """By workload the sides of all heats, and a paragraph for each heat's runs."""
+    """Returns the sides of all heats by workload, and a paragraph on each heat's runs."""
     workloads, facts = {}, []
     for which, heat in sorted(heats.items()):
         lots = {}
@@ -120,7 +120,8 @@ def _same_run(one):
 
 def _facts(heat, found):
     first = found[0][1]
-    # A lot of several workloads has its length and its neighbours once.
+    # The length of a lot and the share of other processes are given once, not for each of its
+    # workloads.
     lots = {tuple(one.get("lot", [name])): one for name, one in found}
     seconds = sum(one.get("seconds", 0) for one in lots.values())
     others = max((one.get("others", 0) for one in lots.values()), default=0)
@@ -135,7 +136,7 @@ def _facts(heat, found):
 
 
 def stock_of(workload, side):
-    """Of the same heat."""
+    """Returns stock Spark's results of the same heat."""
     return workload.get("stock-2" if workload[side].get("heat") == 2 else "stock", {})
 
 
@@ -178,7 +179,7 @@ def aim(workloads):
             spread.of(workload.get(s, {}).get("rounds", []), "job_s") for s in (AIM, "comet")
         )
         if ours and alone:
-            # Beyond noise: the medians differ, and so do the spreads.
+            # A difference counts only beyond noise: both the medians and the spreads must differ.
             slower = ours[0] > alone[0] and ours[1] > alone[2]
             out.append(
                 [
@@ -193,7 +194,7 @@ def aim(workloads):
 
 
 def better(workloads):
-    """A line for each workload, side and figure in which Faro alone is the worse one."""
+    """Returns a line for each workload, side and figure in which only Faro is worse."""
     said = []
     for name, workload in workloads.items():
         for side, measured in workload.items():

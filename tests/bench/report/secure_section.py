@@ -1,4 +1,4 @@
-"""The part of docs/benchmarks.md with authentication and encryption on, at every side."""
+"""Writes the part of docs/benchmarks.md with authentication and encryption on, for every side."""
 
 from measure.spread import ratio
 
@@ -21,7 +21,7 @@ KEYS = ("blocks_per_second", "mb_per_second", "cpu_us_per_block", "cpu_ms_per_mb
 
 
 def write(results):
-    # Without workloads where their run was broken off.
+    # The workloads are missing if their run was broken off.
     cells, spark = results["cells"], results.get("spark", {"seconds": 0, "workloads": {}})
     workloads = dict(sorted(spark["workloads"].items()))
     sides = [side for side in results["sides"] if side not in results["broken"]]
@@ -72,7 +72,8 @@ def workload_table(workloads):
 
 
 def aims(cells):
-    """Rows: against the faster cipher of Spark, and the CPU against Faro in the clear."""
+    """Returns rows that compare Faro with the faster cipher of Spark, and its CPU with Faro
+    unencrypted."""
     rows = []
     for text, key, bound, applies in (
         ("at least 10x Netty at 4 KB and less", "blocks_per_second", 10, lambda s: s <= SMALL),

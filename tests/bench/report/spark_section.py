@@ -1,4 +1,4 @@
-"""The Spark workloads' part of docs/benchmarks.md."""
+"""Writes the Spark workloads' part of docs/benchmarks.md."""
 
 from measure import spread
 from measure.spread import ratio
@@ -6,7 +6,7 @@ from measure.spread import ratio
 from .figures import NAMES, machine, number, table, with_spread
 
 FIGURES = (("job_s", "job s"), ("reduce_s", "reduce stage s"), ("cpu_s", "executors' CPU s"))
-# Of the table that has `rows`.
+# The head of the table that `rows` fills.
 HEAD = [
     "workload",
     "side",
@@ -24,7 +24,7 @@ WHAT = {
     "J": "shuffled hash join of 6 with 3 million rows, then a count by group, 64 partitions",
 }
 FREE_AIM = 1.05
-# At most these parts of stock Spark's figures, in the order of FIGURES.
+# The maximum shares of stock Spark's figures that Faro aims at, in the order of FIGURES.
 AIMS = {
     "A1": (0.55, 0.35, 0.5),
     "B1": (0.6, 0.55, 0.55),
@@ -100,7 +100,8 @@ def rows(workloads):
 
 
 def proof(workloads, broken, all_read=True):
-    """`all_read`: Faro's counts were compared with Spark's exactly."""
+    """Returns lines that prove that blocks came through Faro. `all_read` says that Faro's counts
+    must equal Spark's."""
     same = "as many blocks and bytes as" if all_read else "no fewer blocks and bytes than"
     lines = []
     for name in workloads:
@@ -148,7 +149,7 @@ def aims(workloads):
 
 
 def free_aim(workloads):
-    """A list of parts, which is empty when *free* was not among the sides."""
+    """Returns a list of parts, which is empty if *free* was not among the sides."""
     out = []
     for name, workload in workloads.items():
         if "free" not in workload or "faro-spark" not in workload:

@@ -1,4 +1,4 @@
-"""The TPC-DS queries' part of docs/benchmarks.md."""
+"""Writes the TPC-DS queries' part of docs/benchmarks.md."""
 
 from measure import spread
 from measure.spread import ratio
@@ -8,7 +8,7 @@ from .figures import NAMES, machine, number, table, with_spread
 
 FIGURES = (("job_s", "job s"), ("cpu_s", "executors' CPU s"))
 SUM = "**sum**"
-# Of stock Spark's sum.
+# The share of stock Spark's sum that Faro aims at.
 AIM = 0.9
 
 
@@ -46,7 +46,7 @@ def write(results):
 
 
 def sums(queries, side):
-    """A side's rounds, each summed over all queries, as if they were of one workload."""
+    """Returns a side's rounds, each summed over all queries as if they were one workload."""
     rounds = [queries[name][side]["rounds"] for name in queries if side in queries[name]]
     count = min(map(len, rounds), default=0)
     keys = [
@@ -60,7 +60,7 @@ def sums(queries, side):
 
 
 def figures(queries, totals, sides, key):
-    """A row for each query and one for the sum."""
+    """Returns a row for each query and one for the sum."""
     head = ["query", *(NAMES[side] for side in sides)]
     head += [f"{NAMES[side]} / stock" for side in sides[1:]] + ["remote MB"]
     rows = []

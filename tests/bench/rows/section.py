@@ -1,8 +1,8 @@
-"""The section of docs/benchmarks.md on row blocks."""
+"""Writes the section of docs/benchmarks.md on row blocks."""
 
 from report.figures import machine, table
 
-# The shares of the codec's bytes and of its processor time that no set may be above.
+# The maximum ratios of row blocks' bytes and processor time to the codec's, for every set.
 MOST_BYTES = 1.02
 MOST_CPU = 1.05
 NAMES = {"Lz4": "lz4", "Zstd": "zstd"}

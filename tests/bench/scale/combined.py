@@ -1,4 +1,4 @@
-"""The heats of one kind of cluster as one result."""
+"""Combines the heats of one kind of cluster into one result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def named(kind: str) -> str:
 
 
 def of_kind(heats: list, kind: str) -> dict:
-    """By name and side: the rounds of all heats, and Faro's counters of them in sum."""
+    """Returns, by name and side, the rounds of all heats, and the sums of Faro's counters."""
     found: dict = {}
     for heat in heats:
         if heat.kind != kind:
@@ -32,18 +32,18 @@ def of_kind(heats: list, kind: str) -> dict:
 
 
 def sides_of(results: dict, order: list[str]) -> list[str]:
-    """Those of any result, stock Spark first."""
+    """Returns the sides of any result, stock Spark first."""
     return [side for side in order if any(side in sides for sides in results.values())]
 
 
 def lots(heats: list, kinds: list[str]) -> list[tuple]:
-    """(heat, lot) of these kinds."""
+    """Returns (heat, lot) for all lots of these kinds."""
     return [(heat, lot) for heat in heats if heat.kind in kinds for lot in heat.lots]
 
 
 def broken(heats: list, kind: str) -> dict:
-    """By side what went wrong; the last attempt of a run counts, so only where a run is missing
-    or its answer differs."""
+    """Returns the errors by side. The last attempt of a run counts, so there is an error only if a
+    run is missing or its answer differs."""
     wrong: dict = {}
     for heat in heats:
         if heat.kind != kind:
@@ -58,7 +58,7 @@ def broken(heats: list, kind: str) -> dict:
 
 
 def machine_of(heats: list, kinds: list[str]) -> tuple[dict, float]:
-    """What all lots were measured on, with the largest share of other work; their seconds."""
+    """Returns the machine of all lots with the largest share of other work, and their seconds."""
     measured = [lot for _, lot in lots(heats, kinds)]
     facts = dict(measured[-1]["machine"])
     facts["others"] = max(lot["machine"]["others"] for lot in measured)

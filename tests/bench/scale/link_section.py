@@ -1,4 +1,4 @@
-"""Hosts with links of a limited rate, and one host: that part of docs/benchmarks.md."""
+"""Writes the part of docs/benchmarks.md on hosts with links of a limited rate, and on one host."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Hosts of the machine itself: network namespaces, each joined to a switch by a link of one rate.
+"""Makes hosts on this machine: network namespaces, each joined to a switch by a link of one rate.
 
-The driver is in the switch's namespace, the executors are in those of two hosts. Nothing outside
-these namespaces is changed: their addresses and devices exist in them only.
+The driver is in the switch's namespace, and the executors are in those of two hosts. Nothing
+outside these namespaces is changed: their addresses and devices exist only in them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness import launch
 HOSTS = 2
 NETWORK = "10.77.0"
 SWITCH_ADDRESS = f"{NETWORK}.1"
-# A queue of this length, as a switch has one, and bursts of a millisecond.
+# A switch has a queue of about this length, and bursts last a millisecond.
 QUEUE = "20ms"
 MIN_BURST = 128 << 10
 PROBE_SECONDS = 1.5
@@ -42,11 +42,11 @@ print(sent * 8 / (time.monotonic() - start) / 1e9)
 
 
 class Unavailable(RuntimeError):
-    """This machine cannot have such links, and why."""
+    """This machine cannot have such links; the message gives the reason."""
 
 
 class Links:
-    """Made with `gigabits` a second for each host and direction; `close` removes all of it."""
+    """Hosts whose links carry `gigabits` per second in each direction; `close` removes all."""
 
     def __init__(self, gigabits: float):
         self.gigabits = gigabits
@@ -80,7 +80,7 @@ class Links:
             address = f"{host_address(number)}/24"
             _run("ip", "-n", host, "address", "add", address, "dev", "eth0")
             _run("ip", "-n", host, "link", "set", "eth0", "up")
-            # What the host sends, and what it is sent.
+            # This limits what the host sends, and then what is sent to it.
             self._limit(host, "eth0")
             self._limit(self.switch, port)
 
@@ -100,8 +100,9 @@ class Links:
         return {"SPARK_LOCAL_IP": SWITCH_ADDRESS}
 
     def conf(self, place: Path) -> dict[str, str]:
-        """A local-cluster's executors are started by its workers, which are in the driver: the
-        program that they start moves an executor to the host of its number."""
+        """Returns the settings by which executors start on the hosts. A local-cluster's workers are
+        in the driver and start the executors, so the program that they start moves an executor to
+        the host with its number."""
         place.mkdir(parents=True)
         host = f"{NETWORK}.$((2 + id))"
         java = launch.java_of_hosts(
@@ -117,7 +118,7 @@ class Links:
         }
 
     def carried(self) -> int:
-        """The bytes that the hosts have sent so far."""
+        """Returns the bytes that the hosts have sent so far."""
         script = "cat /proc/net/dev"
         said = _run(*_inside(self.switch), "sh", "-c", script)
         received = 0
@@ -128,7 +129,7 @@ class Links:
         return received
 
     def probe(self) -> float:
-        """Gbit/s of one connection from host to host."""
+        """Returns the rate of one connection from host to host, in Gbit/s."""
         address = host_address(0)
         server = subprocess.Popen(
             [*_inside(self.hosts[0]), "python3", "-c", PROBE_SERVER, address],
@@ -145,7 +146,7 @@ class Links:
             server.wait()
 
     def close(self) -> None:
-        """The devices go with their namespaces."""
+        """Removes the namespaces, and with them their devices."""
         for name in (*self.hosts, self.switch):
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 

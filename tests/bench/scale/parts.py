@@ -1,4 +1,4 @@
-"""One lot: a few queries or workloads by each side in turn, each in an application of its own."""
+"""Measures one lot: a few queries or workloads by each side in turn, in new applications."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from measure import sides as known_sides
 from measure.workloads import Application
 
 ROOT = Path(__file__).resolve().parents[3]
-# Of all kinds: year totals of three channels that are joined six times (q4), frequent items and
-# best customers (q23a), 18 tables joined (q64), a roll-up with a window over all of it (q67),
-# sales without returns by three outer joins (q78), semi-joins of one fact table with itself (q95,
-# q16), an intersection of three channels (q14a), inventory by weeks (q72), sales with their
-# returns (q93, q50), and a join of wide rows by customer (q24a). q50, q72, q16 and q95 shuffle
-# little: they show what Faro cannot change. In lots of about the same time.
+# The queries are of all kinds: year totals of three channels that are joined six times (q4),
+# frequent items and best customers (q23a), 18 tables joined (q64), a roll-up with a window over all
+# of it (q67), sales without returns by three outer joins (q78), semi-joins of one fact table with
+# itself (q95, q16), an intersection of three channels (q14a), inventory by weeks (q72), sales with
+# their returns (q93, q50), and a join of wide rows by customer (q24a). q50, q72, q16 and q95
+# shuffle little: they show what Faro cannot change. All lots take about the same time.
 LOTS = [
     ["q4", "q72", "q93", "q16"],
     ["q23a", "q24a", "q50", "q95"],
@@ -30,7 +30,7 @@ LOTS = [
 ]
 QUERIES = [name for lot in LOTS for name in lot]
 LARGEST_LOT = max(map(len, LOTS))
-# Runs before the measured ones and measured ones, in one application.
+# The number of warm-up runs and of measured runs in one application.
 SHORT, LONG = (2, 3), (0, 1)
 WORKLOADS = {
     "A1": SHORT,
@@ -41,15 +41,15 @@ WORKLOADS = {
     "TERA": LONG,
     "X2000": LONG,
 }
-# What a new application does before it is measured: a query that is not among the measured ones and
-# a repartition, so that Faro's endpoint has started and much of Spark and of Faro is compiled.
+# A new application first runs a query that is not measured and a repartition, so that Faro's
+# endpoint has started and much of Spark and of Faro is compiled.
 WARM_UP_QUERY = "q3"
 WARM_UP_RUN = "run B2 4"
 LIMIT_SECONDS = 460
 
 
 class Ended(BaseException):
-    """A signal ended the run, while an application was asked."""
+    """A signal ended the run while an application was asked."""
 
 
 PLAIN, ONE_HOST = "plain", "one-host"
@@ -74,7 +74,7 @@ def kind_named(name: str) -> Kind:
 
 @dataclass
 class Place:
-    """Where things are."""
+    """The folders and files of a run."""
 
     home: Path
     faro_jar: Path
@@ -86,7 +86,7 @@ class Place:
 
 
 def lots_of(names: list[str]) -> list[list[str]]:
-    """The names in lots. B1 has settings of its own and J changes those of its session."""
+    """Returns the names in lots. B1 has its own settings, and J changes those of its session."""
     apart = [[name] for name in names if name in ("B1", "J", "TERA", "X2000")]
     short = [name for name in names if name in WORKLOADS and [name] not in apart]
     queries = [name for name in names if name not in WORKLOADS]
@@ -117,7 +117,7 @@ def measure(place: Place, kind: Kind, heat: int, names: list[str], order: list[s
             log.mkdir(parents=True)
             events[side] = str(log.relative_to(place.target))
             one = Lot(place, kind, heat, names, side, runs, broken, link)
-            # On the disk of the tree, not on tmpfs.
+            # The scratch folder is on the disk of the tree, not on tmpfs.
             scratch = Path(tempfile.mkdtemp(prefix="scratch-", dir=place.target))
             try:
                 one.run(scratch, log, jar, logs)
@@ -146,7 +146,8 @@ def measure(place: Place, kind: Kind, heat: int, names: list[str], order: list[s
 
 
 def product_revision() -> str:
-    """The last commit that changed what is in the jar: the bench's own changes are none of it."""
+    """Returns the last commit that changed the jar's content; changes of the benchmark itself do
+    not count."""
     command = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--"]
     command += ["native", ":!native/cli", "jvm", "shuffle-plugin", "Cargo.lock", "pom.xml"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -154,7 +155,7 @@ def product_revision() -> str:
 
 @contextmanager
 def linked(kind: Kind):
-    """The links of this kind of cluster, if any, and what one connection gets of them."""
+    """Returns the links of this kind of cluster, if any, and the rate of one connection."""
     if not kind.gigabits:
         yield None, None
         return
@@ -167,7 +168,7 @@ def linked(kind: Kind):
 
 @dataclass
 class Lot:
-    """A lot's runs by one side."""
+    """The runs of a lot by one side."""
 
     place: Place
     kind: Kind
@@ -181,7 +182,7 @@ class Lot:
     def run(self, scratch: Path, log: Path, jar: Path, logs: Path) -> None:
         side = known_sides.all_sides(self.place.faro_jar)[self.side]
         conf = {
-            # Spark's defaults, where the other benches have settings of their own.
+            # These are Spark's defaults; the other benchmarks have their own settings.
             "spark.sql.adaptive.enabled": "true",
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": log.as_uri(),
@@ -253,7 +254,7 @@ def answer_path(place: Place, kind: Kind, heat: int, name: str, side: str) -> Pa
 
 
 def compare_answers(place, kind, heat, names, order, runs, broken) -> None:
-    """Puts beside the runs whether each side's answer was stock Spark's: True, or what differs."""
+    """Stores whether each side's answer was stock Spark's: True, or the difference."""
     for name in names:
         theirs = answer_path(place, kind, heat, name, "stock")
         if name in WORKLOADS or "stock" not in runs[name]:

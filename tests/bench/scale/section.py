@@ -1,4 +1,4 @@
-"""TPC-DS at scale factor 10 and large shuffles: that part of docs/benchmarks.md."""
+"""Writes the part of docs/benchmarks.md on TPC-DS at scale factor 10 and on large shuffles."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from report.figures import NAMES, details, machine, number, table, with_spread
 
 ORDER = ["stock", "faro-tcp", "faro-tcp-lz4", "faro-auto", "faro-lz4"]
 FIGURES = tpcds_section.FIGURES
-# Of stock Spark's sums: issue 27 for Faro as it is, issue 28 for row blocks.
+# The shares of stock Spark's sums that Faro aims at: issue 27 for Faro as it is, issue 28 for row
+# blocks.
 AIMS = {"job_s": 0.75, "cpu_s": 0.8, "written_bytes": 0.5}
 LABELS = {**dict(FIGURES), "written_bytes": "bytes of shuffle", "remote_bytes": "remote bytes"}
-# A side and the same one without row blocks.
+# A side, and the same side without row blocks.
 PAIRS = [("faro-tcp", "faro-tcp-lz4"), ("faro-auto", "faro-lz4")]
 
 
@@ -53,7 +54,7 @@ def write(heats: list, quick: bool) -> str:
     if complete:
         totals = {side: tpcds_section.sums(complete, side) for side in wide}
         text += _by_query(complete, totals, wide, "")
-    # Sides that were measured with some of the queries only.
+    # The other sides were measured with some of the queries only.
     every = _complete(queries, sides)
     if wide != sides and every:
         some = {side: tpcds_section.sums(every, side) for side in sides}

@@ -1,4 +1,4 @@
-"""What was measured: one JSON for each kind of cluster and heat, so that parts can follow."""
+"""Stores results in one JSON file for each kind of cluster and heat, so that a run can continue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Heat:
         return set(sides) <= set(self.runs().get(name, {}))
 
     def runs(self) -> dict:
-        """By name and side; what was measured again later counts."""
+        """Returns the runs by name and side; later measurements replace earlier ones."""
         found: dict = {}
         for lot in self.lots:
             for name, sides in lot["runs"].items():

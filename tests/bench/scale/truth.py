@@ -1,4 +1,5 @@
-"""What `faro advise` says of the event logs of stock Spark's runs, beside what Faro then saved."""
+"""Compares the predictions of `faro advise`, from the event logs of stock Spark's runs, with what
+Faro saved."""
 
 from __future__ import annotations
 
@@ -11,15 +12,16 @@ import parts
 from measure import spread
 from report.figures import NAMES, table
 
-# A gain is one from this part of the time on (constants.rs).
+# A smaller share of the time does not count as a gain (constants.rs).
 NOTICEABLE = 0.04
 AIM_POINTS = 5
-# Which side's time counts as Faro's: as it is chosen, where that was measured.
+# The sides whose time counts as Faro's, in this order: the one that Faro chooses itself comes
+# first.
 FARO = ["faro-auto", "faro-tcp"]
 
 
 def write(target: Path, heats: list, root: Path) -> str:
-    """The section, or nothing where there is nothing to compare."""
+    """Returns the section, or an empty text if there is nothing to compare."""
     plain = [heat for heat in heats if heat.kind == parts.PLAIN]
     program = advisor(root)
     predicted: dict = {}
@@ -42,7 +44,7 @@ def write(target: Path, heats: list, root: Path) -> str:
             (
                 "The event logs of stock Spark's runs of the section on scale factor 10 were given "
                 "to `faro advise`. Its least and expected constants are of other runs; the "
-                "most for a row is of q4 and q78 here. *Predicted*, "
+                "most for a row is of q78 and q14a here. *Predicted*, "
                 "*expected* and *saved* are parts of the job's time; the error is expected less "
                 "saved, in points. Single runs differ by some points from each other."
             ),

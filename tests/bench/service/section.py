@@ -1,4 +1,4 @@
-"""The section of docs/benchmarks.md on node services: what is measured, and how it is written."""
+"""Defines the parts on node services, and writes their section of docs/benchmarks.md."""
 
 from dataclasses import dataclass, field
 
@@ -21,13 +21,13 @@ class Part:
     executors: int
     memory: int
     sides: list[str]
-    # Workloads without faults, and their warm-ups.
+    # Workloads without faults, and their numbers of warm-ups.
     workloads: dict[str, int] = field(default_factory=dict)
-    # Executors that are killed.
+    # Number of executors that are killed.
     victims: int = 0
 
 
-# Parts with as many executors share their applications: those of the first one.
+# Parts with the same number of executors share the applications of the first of them.
 PARTS = {
     "plain": Part(2, 2048, SIDES, workloads={"B2": 2, "A1": 1}),
     "killed-1-of-2": Part(2, 2048, [STOCK, STOCK_SERVICE, SERVICE], victims=1),
@@ -42,12 +42,14 @@ def write(parts):
             "`faro serve` ([service.md](service.md)) on this host, beside Spark's own shuffle "
             "service and executors that serve by themselves. Executors of one core on one host "
             "(`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` and "
-            "`--data-dir` on tmpfs), all blocks over TCP. Each side is a running application, and"
-            " the applications take turns. Figures are medians, with the lowest and highest in "
+            "`--data-dir` on tmpfs), all blocks over TCP. Each side is a running application, and "
+            "the applications take turns. Figures are medians, with the lowest and highest in "
             "parentheses."
         ),
     ]
     for name, part in parts.items():
+        if not _has_runs(name, part["result"]):
+            continue
         text += [
             machine(part["machine"], part["command"], part["seconds"], False),
             *(_killed(name, part) if PARTS[name].victims else _plain(part)),
@@ -60,9 +62,10 @@ def write(parts):
 
 def _plain(part):
     workloads = part["result"]
+    runs = _most(each["rounds"] for sides in workloads.values() for each in sides.values())
     text = [
         "### Jobs without faults",
-        f"Two executors, {part['rounds']} runs each after warm-ups.",
+        f"Two executors, {runs} runs each after warm-ups.",
         "\n".join(f"- {name}: {WHAT[name]}" for name in workloads),
         table(
             [
@@ -97,6 +100,18 @@ def _plain(part):
     return text
 
 
+def _has_runs(name, result):
+    """A signal may have ended the measurement before."""
+    victims = PARTS[name].victims
+    if victims:
+        return any(result.get(str(victims), {}).values())
+    return any(side["rounds"] for sides in result.values() for side in sides.values())
+
+
+def _most(all_runs):
+    return max(map(len, all_runs), default=0)
+
+
 def _plain_row(name, side, sides):
     rounds = sides[side]["rounds"]
     keys = ("job_s", "cpu_s", "daemons_cpu_s")
@@ -128,10 +143,10 @@ def _killed(name, part):
     return [
         f"### {what.victims} of {what.executors} executors killed",
         (
-            f"{KILLED}, {part['kills']} runs each. The executors are killed with SIGKILL between "
-            "the map and the reduce stage. Others take their places and run the same job once, so"
-            " that neither their start nor a cold JVM is in the figures: the job's time is that "
-            "of its two stages."
+            f"{KILLED}, {_most(hit.values())} runs each. The executors are killed with SIGKILL "
+            "between the map and the reduce stage. Others take their places and run the same job "
+            "once, so that neither their start nor a cold JVM is in the figures: the job's time is "
+            "that of its two stages."
         ),
         table(
             [

@@ -1,4 +1,4 @@
-"""RDMA on SoftRoCE: its part of docs/benchmarks.md."""
+"""Writes the part of docs/benchmarks.md on RDMA on SoftRoCE."""
 
 from measure import spread
 from measure.spread import ratio
@@ -99,7 +99,7 @@ def figure(cells, tool, operation, mode, size):
 
 
 def against(cells, tool, other, operation, mode, size):
-    """How many times the other's bandwidth or latency; of medians."""
+    """Returns the ratio of the tool's median bandwidth or latency to the other's."""
     pair = [figure(cells, name, operation, mode, size) for name in (tool, other)]
     return ratio(pair[0][0], pair[1][0]) if all(pair) else None
 

@@ -1,10 +1,10 @@
-"""The section of docs/benchmarks.md on many tiny tasks."""
+"""Writes the section of docs/benchmarks.md on many tiny tasks."""
 
 from measure import spread
 from report.figures import NAMES, machine, number, table, with_spread
 
 SIDES = ["stock", "faro-auto"]
-# Name, tasks of the stage that the workload is about, and its text.
+# The name, the number of tasks of the workload's main stage, and its text.
 WHAT = {
     "M600": (600, "600 map tasks with 100 rows each, 8 reduce tasks"),
     "M600x200": (800, "600 map tasks with 100 rows each, 200 reduce tasks"),

@@ -22,14 +22,15 @@ import org.apache.spark.sql.execution.exchange.ShuffleExchangeExec;
 import scala.Product2;
 
 /**
- * CPU of one map task of a repartition: with Spark's writer, with Faro's, and without a writer. The three take turns in
- * one task of one process. Prints {@code partitions rows drain spark faro sparkBytes faroBytes}, medians, microseconds.
+ * Measures the CPU of one map task of a repartition with Spark's writer, with Faro's, and without a writer. The three
+ * take turns in one task of one process. Prints {@code partitions rows drain spark faro sparkBytes faroBytes}: medians,
+ * in microseconds.
  *
  * <p>Arguments: rows, rounds, numbers of partitions.
  */
 public final class MapWrites {
     private static final String[] SIDES = {"drain", "spark", "faro"};
-    /** What the task takes, in local mode. */
+    /** The dependency for the task, in local mode. */
     private static ShuffleDependency<Object, Object, Object> dependency;
     private static RowWriters writers;
     private static int rounds;
@@ -91,7 +92,7 @@ public final class MapWrites {
         return text.append(bytes[1]).append(' ').append(bytes[2]).toString();
     }
 
-    /** Returns the bytes of the data file. */
+    /** Writes a map output and returns the bytes of its data file. */
     private static long write(String side, long mapId) throws Exception {
         TaskContext task = TaskContext.get();
         RDD<? extends Product2<Object, Object>> source = dependency.rdd();

@@ -93,18 +93,30 @@ def of_java(path: Path, root: Path) -> list[Line]:
         words = rest[0] if call["logger"] == "log" and rest else first
         number = text.count("\n", 0, call.start()) + 1
         place = f"{path.relative_to(root)}:{number}"
-        found.append(Line(_java_pattern(_resolved(words, path)), call["level"], place))
+        found.append(Line(_java_pattern(_resolved(words, path, text)), call["level"], place))
     return found
 
 
-def _resolved(expression: str, path: Path) -> str:
-    """The expression, or what it calls in another class of the folder: `Class.method(...)`."""
+def _resolved(expression: str, path: Path, text: str) -> str:
+    """The expression, or what it calls in another class of the module: `Class.method(...)`."""
     call = re.fullmatch(r"(\w+)\.(\w+)\(.*\)", expression.strip(), re.DOTALL)
-    other = path.with_name(f"{call[1]}.java") if call else None
+    other = _class_file(call[1], path, text) if call else None
     if not call or not other or not other.is_file():
         return expression
     body = re.search(rf"\b{call[2]}\([^;{{]*\{{\s*return (.*?);", other.read_text(), re.DOTALL)
     return body[1] if body else expression
+
+
+def _class_file(name: str, path: Path, text: str) -> Path | None:
+    """Where a class is that the file `path` names: in a package that it imports, or in its own."""
+    imported = re.search(rf"^import ([\w.]+)\.{name};", text, re.MULTILINE)
+    if not imported:
+        return path.with_name(f"{name}.java")
+    package = re.search(r"^package ([\w.]+);", text, re.MULTILINE)
+    if not package:
+        return None
+    sources = path.parents[len(package[1].split("."))]
+    return sources / imported[1].replace(".", "/") / f"{name}.java"
 
 
 def _java_pattern(expression: str) -> tuple[str, ...]:

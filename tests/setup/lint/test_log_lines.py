@@ -53,6 +53,18 @@ def test_the_lines_of_the_sources(lines):
     assert [line.place for line in lines][:3] == ["a.rs:3", "a.rs:4", "A.java:4"]
 
 
+def test_words_of_a_class_of_another_package(tmp_path):
+    for package, text in [
+        ("a", "import a.b.Other;\nclass A { void f() { LOG.warn(Other.text(x)); } }"),
+        ("a/b", OTHER),
+    ]:
+        (tmp_path / package).mkdir()
+        name = "A.java" if package == "a" else "Other.java"
+        dotted = package.replace("/", ".")
+        (tmp_path / package / name).write_text(f"package {dotted};\n{text}\n")
+    assert [line.text for line in of_java(tmp_path / "a/A.java", tmp_path)] == ["Faro is off: …"]
+
+
 @pytest.mark.parametrize(
     ("said", "written", "is_one"),
     [

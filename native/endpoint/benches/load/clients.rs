@@ -25,7 +25,8 @@ struct Client {
 }
 
 impl Client {
-    /// Request `n` of this client: a partition of several outputs, as a reduce task wants it.
+    /// Returns request `n` of this client: a partition of several outputs, as a reduce task asks
+    /// for it.
     fn wanted(&self, options: &Options, n: u64) -> Vec<BlockId> {
         let place = |i: u64| (n * options.peers + self.number) * options.blocks + i;
         let id = |i: u64| BlockId {

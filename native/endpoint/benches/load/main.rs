@@ -1,14 +1,14 @@
 //! One server under the load of many clients, for measuring. `tests/bench/load` runs it cell by cell.
 //!
 //! `load fabric=tcp peers=100 readers=8 window=4 block=20480 blocks=1 outputs=100 partitions=200
-//! requests=20000 limit=256`: `peers` client endpoints, each with `readers` readers, which keep `window`
-//! requests of `blocks` blocks of `block` bytes under way each, until `requests` were made by all together;
-//! `limit` is the arena of every endpoint in MiB. `stopped=8` adds as many peers that ask for 64 MiB each and then
-//! take nothing. The server is one process, all clients are another one
-//! (an endpoint each, with its own threads and arena). All requests are made once before the measured
-//! pass. Prints one line of JSON: seconds, blocks, bytes, CPU of both sides, requests that failed, the
-//! longest request, the most memory that one client's blocks and buffers held, most open descriptors of
-//! the server.
+//! requests=20000 limit=256` starts `peers` client endpoints, each with `readers` readers. Each
+//! reader keeps `window` requests of `blocks` blocks of `block` bytes in flight, until all readers
+//! together have made `requests` requests. `limit` is the arena of every endpoint in MiB.
+//! `stopped=8` adds eight peers that ask for 64 MiB each and then take nothing. The server is one
+//! process, and all clients are another one (an endpoint each, with its own threads and arena). All
+//! requests are made once before the measured pass. Prints one line of JSON: seconds, blocks,
+//! bytes, CPU of both sides, failed requests, the longest request, and the maxima of the memory
+//! that one client's blocks and buffers held and of the server's open descriptors.
 
 #![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
 
@@ -33,7 +33,7 @@ fn main() {
     }
 }
 
-/// A thousand endpoints in one process need some twenty descriptors each.
+/// Raises the limit: a thousand endpoints in one process need about twenty descriptors each.
 fn allow_descriptors() {
     use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
     let now = getrlimit(Resource::Nofile);
@@ -44,7 +44,7 @@ fn allow_descriptors() {
     setrlimit(Resource::Nofile, max).unwrap();
 }
 
-/// CPU time of this process, all threads, nanoseconds.
+/// Returns the CPU time of all threads of this process, in nanoseconds.
 pub fn cpu_nanos() -> u64 {
     use rustix::time::{clock_gettime, ClockId};
     let used = clock_gettime(ClockId::ProcessCPUTime);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Returns where map output `map` is.
 fn files_of(dir: &Path, map: i64) -> OutputFiles {
-    // As Spark does, so that no directory has tens of thousands of files.
+    // Spark does the same, so that no directory has tens of thousands of files.
     let dir = dir.join(format!("{:02x}", map % 64));
     OutputFiles {
         data: dir.join(format!("{map}.data")),
@@ -19,8 +19,8 @@ fn files_of(dir: &Path, map: i64) -> OutputFiles {
     }
 }
 
-/// Map outputs of equal partitions. The data files have no bytes on the disk (they are sparse): their
-/// bytes are zero, and reading them takes page cache.
+/// Writes map outputs of equal partitions. The data files are sparse and take no space on the disk:
+/// their bytes are zero, and reading them takes page cache.
 fn write_outputs(options: &Options, dir: &Path) {
     let offsets = (0..=options.partitions).map(|n| n * options.block);
     let index: Vec<u8> = offsets.flat_map(u64::to_be_bytes).collect();

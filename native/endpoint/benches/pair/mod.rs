@@ -128,7 +128,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Waits until at least so many requests have ended; how many did.
+    /// Waits until at least `requests` requests have ended. Returns how many did.
     pub fn settle(&self, requests: usize) -> Attempt<usize> {
         let (mut ended, mut completions) = (0, Vec::with_capacity(64));
         while ended < requests {
@@ -149,7 +149,7 @@ impl Pair {
         Ok(start.elapsed())
     }
 
-    /// A counter of the server.
+    /// Returns a counter of the server.
     pub fn count(&self, name: &str) -> u64 {
         let counters = self.server.counters();
         let found = counters.iter().find(|(n, _)| n == name);
@@ -162,7 +162,7 @@ impl Pair {
         self.server.resolve(id(map), Some(self.files[map].clone()));
     }
 
-    /// Has everything cached, and waits for it.
+    /// Brings all outputs into the chunk cache, and waits for it.
     pub fn stage(&self, chunks: usize) -> Attempt<()> {
         for (map, files) in self.files.iter().enumerate() {
             self.server.committed(id(map), files, None);

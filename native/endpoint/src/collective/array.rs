@@ -11,7 +11,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Bytes of one.
+    /// Returns the size of one element in bytes.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -20,7 +20,7 @@ impl Element {
         }
     }
 
-    /// For people.
+    /// Returns the name for messages.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ pub trait Array {
     fn element(&self) -> Element;
     /// Returns the number of elements.
     fn len(&self) -> usize;
-    /// There are none.
+    /// Returns whether there are no values.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -142,7 +142,7 @@ macro_rules! array_of {
 
 trait FromBytes {
     const BYTES: usize;
-    /// `bytes` are exactly `BYTES`.
+    /// Decodes a value. `bytes` must have exactly `BYTES` bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
 }
 

@@ -62,7 +62,7 @@ impl Dispatch {
         }
     }
 
-    /// The same, but tells the member when there is no route.
+    /// Sends a message like `send`, but tells the member if there is no route.
     pub(super) fn resend(&self, pending: PendingSend) {
         if let Err((pending, why)) = self.send(pending) {
             self.members.lost(&pending, why);
@@ -95,7 +95,7 @@ impl Dispatch {
         self.members.close();
     }
 
-    /// The counters of all rounds.
+    /// Returns the counters of all rounds.
     pub(crate) fn counters(&self) -> [(&'static str, u64); 3] {
         self.members.counters.list()
     }

@@ -64,17 +64,17 @@ impl Mailbox {
         let _ = self.sender.send(event);
     }
 
-    /// The next event; `None`: none arrived before `until`.
+    /// Takes the next event. Returns `None` if none arrives before `until`.
     pub(super) fn take(&self, until: Instant) -> Option<MemberEvent> {
         self.receiver.recv_deadline(until).ok()
     }
 
-    /// An event that has arrived already.
+    /// Takes an event that has arrived already.
     pub(super) fn take_now(&self) -> Option<MemberEvent> {
         self.receiver.try_recv().ok()
     }
 
-    /// Peers have sent more than honest ones would.
+    /// Returns whether peers have sent more events than honest peers would.
     pub(super) fn is_full(&self) -> bool {
         self.receiver.len() >= MAX_EVENTS
     }
@@ -116,7 +116,7 @@ pub(super) struct MemberTable {
 }
 
 impl MemberTable {
-    /// A new member: its number and mailbox.
+    /// Adds a member. Returns its number and its mailbox.
     pub(super) fn add(&self) -> Result<(u64, Arc<Mailbox>), CollectiveError> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(CollectiveError::NoRandomness)?;
@@ -163,7 +163,7 @@ impl MemberTable {
         self.tell(pending.member, MemberEvent::Lost { rank, detail });
     }
 
-    /// Ends a member. False: it had ended.
+    /// Ends a member. Returns false if it had ended before.
     pub(super) fn leave(&self, member: u64, abort: &Abort) -> bool {
         let mut members = self.lock();
         if members.open.remove(&member).is_none() {
@@ -191,7 +191,7 @@ impl MemberTable {
     }
 }
 
-/// The answer to a JOIN for a member that is not known here.
+/// Returns the answer to a JOIN for a member that this endpoint does not know.
 pub(super) fn unknown_member(rank: u32) -> Abort {
     Abort {
         round: 0,

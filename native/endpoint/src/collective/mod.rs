@@ -24,8 +24,9 @@
 //! 4. A member that ends or fails sends `ABORT` to all that joined it, and answers a later JOIN with
 //!    it. A process that dies silently is noticed by its connections, which every partner has.
 //!
-//! A lost connection with parts under way fails the round: the sender's array has changed since, so
-//! nothing can be asked for again. To go on, all members begin anew with the arrays of the last round.
+//! If a connection is lost while parts are in flight, the round fails: the sender's array has
+//! changed since, so the parts cannot be asked for again. To continue, all members start a new team
+//! with the arrays of the last round.
 //!
 //! Arriving values are added by ascending rank, chunk by chunk, in whatever order they came: all members of a group end
 //! with the same bits. Elements are little-endian on the wire and in memory, as on every machine that Faro is built

@@ -14,7 +14,7 @@ pub(super) struct Address {
     pub(super) rank: u32,
 }
 
-/// A lease, and how many of its bytes are to be written.
+/// A lease, and the number of bytes to be written to it.
 pub(super) type ReceiveBuffer = (Lease, u32);
 
 /// A message to a partner, by whatever connection its endpoint has.
@@ -26,7 +26,8 @@ pub(crate) struct PendingSend {
 }
 
 impl PendingSend {
-    /// It holds nothing, and its partner waits for it even if the member has finished its rounds.
+    /// Returns whether it must be sent even after its member has finished its rounds: it holds no
+    /// memory, and its partner waits for it.
     pub(super) fn outlives_its_member(&self) -> bool {
         matches!(&self.what, What::ClearToSend { leases, .. } if leases.is_empty())
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// Choice of the members that exchange with each other; see `faro_exchange::collective`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouping {
-    /// Within groups of about this size, shuffled anew in every round; the seed is the team's.
+    /// Groups of about this size, shuffled in every round from the team's seed `epoch`.
     DsSync { group: u32, epoch: u64 },
     /// Exact over all, along the rows and then the columns of a grid.
     Grid,
@@ -39,9 +39,9 @@ pub enum NanPolicy {
 /// One round.
 #[derive(Debug, Clone, Copy)]
 pub struct Round {
-    /// The same at all members.
+    /// The grouping, the same at all members.
     pub grouping: Grouping,
-    /// The same at all members.
+    /// The operation, the same at all members.
     pub operation: Operation,
     /// Each member's own.
     pub nan: NanPolicy,
@@ -50,7 +50,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// The plan of round `number` for `ranks` members.
+    /// Returns the plan of round `number` for `ranks` members.
     pub(super) fn plan(&self, ranks: usize, number: u64) -> Result<Plan, CollectiveError> {
         let mode = match self.grouping {
             Grouping::DsSync { group, epoch } => Mode::DsSync {
@@ -104,7 +104,7 @@ impl RoundShape {
         }
     }
 
-    /// The head of a CLEAR_TO_SEND for a part of this shape, without rank, step and chunks.
+    /// Returns the head of a CLEAR_TO_SEND for a part of this shape, without rank, step and chunks.
     pub(super) fn head(&self, round: u64) -> ClearToSendHead {
         ClearToSendHead {
             round: round.into(),
@@ -121,7 +121,8 @@ impl RoundShape {
         }
     }
 
-    /// For an error text: only what differs from `other`, or all of it.
+    /// Describes, for an error text, the fields that differ from `other`, or all fields if none
+    /// differ.
     pub(super) fn differs_from(&self, other: &Self) -> String {
         let mut parts = Vec::new();
         if (self.elements, self.element) != (other.elements, other.element) || self == other {

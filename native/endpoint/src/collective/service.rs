@@ -148,7 +148,7 @@ impl CollectiveService {
         net.send(connection, posted.to, ToMember::DataReady(posted.ready));
     }
 
-    /// A member here is gone.
+    /// Handles the end of a member of this endpoint.
     fn leave(&mut self, net: &mut Net, member: u64, abort: &Abort) {
         self.waiting.retain(|_, waiting| {
             waiting.retain(|(p, _)| p.member != member || p.outlives_its_member());
@@ -158,7 +158,8 @@ impl CollectiveService {
         self.owed.retain(|(_, own), _| *own != member);
         self.receives.retain(|(own, _, _), receive| {
             if *own == member {
-                // `Later`: the fabric keeps the lease until no write can reach it.
+                // If the result is `Revoked::Later`, the fabric keeps the lease until no write can
+                // reach it.
                 drop(net.revoke(receive.key));
             }
             *own != member
@@ -168,7 +169,7 @@ impl CollectiveService {
         }
     }
 
-    /// Trying again finds out whether the member is still there.
+    /// Sends a JOIN again, which finds out whether the member still exists.
     fn join_again(&self, mut pending: PendingSend, reason: &CloseReason) {
         if let What::Join { tries, .. } = &mut pending.what {
             *tries += 1;
@@ -179,7 +180,8 @@ impl CollectiveService {
         self.dispatch.resend(pending);
     }
 
-    /// False: the member is gone, and its partners learn that by its ABORT.
+    /// Delivers an event to a member. Returns false if the member has ended; its partners learn
+    /// that by its ABORT.
     fn deliver(&self, member: u64, event: MemberEvent) -> Result<bool, WireError> {
         let Ok(mailbox) = self.members().find(member) else {
             self.counters.late_messages.add(1);
@@ -363,8 +365,8 @@ impl Service for CollectiveService {
             || self.owed.keys().any(|(at, _)| *at == connection)
     }
 
-    /// A round of a collective is not repeated after a loss, so as long as there is a member here no
-    /// connection is closed that its team may be about to use.
+    /// Returns whether this endpoint has members. A round is not repeated after a loss, so no
+    /// connection is closed while a team may be about to use it.
     fn keeps(&self, _connection: ConnectionId) -> bool {
         self.members().has_any()
     }

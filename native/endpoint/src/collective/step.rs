@@ -32,7 +32,7 @@ impl Part {
         self.bytes().div_ceil(PAGE_BYTES) as u32
     }
 
-    /// First element and bytes of a chunk, if the part has it.
+    /// Returns the first element and the bytes of a chunk, if the part has it.
     pub(super) fn chunk(&self, chunk: u32) -> Option<(usize, usize)> {
         let from = chunk as usize * PAGE_BYTES;
         let bytes = self.bytes().checked_sub(from).filter(|left| *left > 0)?;
@@ -128,8 +128,8 @@ impl Step {
         self.offered - self.applied
     }
 
-    /// The next chunk to offer memory for: its number, the position of its sender in `incoming`,
-    /// and bytes.
+    /// Returns the next chunk to offer memory for: its number, the position of its sender in
+    /// `incoming`, and its bytes.
     pub(super) fn next_offer(&self) -> Option<(u32, usize, usize)> {
         let (chunk, at) = *self.items.get(self.offered)?;
         let (_, bytes) = self.incoming[at].part.chunk(chunk)?;
@@ -150,7 +150,8 @@ impl Step {
             .insert((chunk.buffer.get(), rank), (lease, chunk));
     }
 
-    /// Returns what is to be applied next, if it is there: position in `incoming`, first element.
+    /// Takes the next part to apply, if it has arrived: its position in `incoming`, its first
+    /// element, and its bytes.
     pub(super) fn next_arrived(&mut self) -> Option<(usize, usize, Lease, WrittenBuffer)> {
         let (chunk, at) = *self.items.get(self.applied)?;
         let part = &self.incoming[at].part;
@@ -160,8 +161,8 @@ impl Step {
         Some((at, first, lease, ready))
     }
 
-    /// Everybody that the step still needs, each once. Not those whose last chunk is here and waits
-    /// for its turn: they may leave.
+    /// Returns the ranks that the step still needs, each once. A rank whose last chunk has arrived
+    /// is not among them, even if the chunk waits to be applied: that member may leave.
     pub(super) fn needed(&self) -> Vec<u32> {
         let from = self
             .incoming
@@ -179,7 +180,7 @@ impl Step {
         ranks
     }
 
-    /// Everybody that has to do with the step.
+    /// Returns the ranks that take part in the step.
     pub(super) fn partners(&self) -> Vec<u32> {
         let from = self.incoming.iter().map(|i| i.part.partner);
         let to = self.outgoing.iter().map(|o| o.part.partner);

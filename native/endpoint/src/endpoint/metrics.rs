@@ -4,7 +4,7 @@ use super::Endpoint;
 use std::sync::atomic::Ordering;
 
 impl Endpoint {
-    /// Counters by name, e.g. `remoteBlocks.tcp`.
+    /// Returns the counters by name, e.g. `remoteBlocks.tcp`.
     #[must_use]
     pub fn counters(&self) -> Vec<(String, u64)> {
         let mut all = self.counters.list();

@@ -45,7 +45,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The encoded card of this endpoint.
+    /// Returns the encoded card of this endpoint.
     #[must_use]
     pub fn card(&self) -> Vec<u8> {
         self.card.encode()
@@ -60,8 +60,9 @@ impl Endpoint {
         self.add_peer_at(card, &[])
     }
 
-    /// The same; `known_at` are addresses of the peer's host as this host sees them, for example those
-    /// of its name. They are tried in their order, and then the card's.
+    /// Adds a peer with other addresses. `known_at` are addresses of the peer's host as this host
+    /// sees them, for example those of its name. They are tried in their order, and then the
+    /// card's.
     ///
     /// # Errors
     /// `Card`, `NoKey`.
@@ -110,7 +111,7 @@ impl Endpoint {
         self.queue.completions().split(queues);
     }
 
-    /// As `completions`, for one queue.
+    /// Takes completions like `completions`, from one queue.
     pub fn completions_of(
         &self,
         queue: usize,
@@ -127,7 +128,8 @@ impl Endpoint {
         self.catalog.questions(max, timeout)
     }
 
-    /// Answers an `unresolved`, opening the files; `None`: there is no such output.
+    /// Answers an output of `unresolved`, and opens its files. `None` means that there is no such
+    /// output.
     pub fn resolve(&self, output: OutputId, files: Option<OutputFiles>) {
         self.catalog.answer(output, files.as_ref());
     }
@@ -141,15 +143,16 @@ impl Endpoint {
         LocalBlock::find(&self.catalog, output, start, end)
     }
 
-    /// For a map output that is being written: takes its data file's bytes, for `committed`. `None`: outputs are not
-    /// brought into the chunk cache when they are written.
+    /// Starts to stage a map output that is being written: it takes the data file's bytes, for
+    /// `committed`. Returns `None` if outputs are not staged when they are written.
     #[must_use]
     pub fn stage(&self) -> Option<StagedFile> {
         (self.memory.staging == Staging::OnCommit).then(|| self.memory.cache.stage())
     }
 
-    /// Tells that a map output was written, so that it can be prefetched if that is wanted: from `staged`, which has
-    /// the front of its data file, as far as there is one. Opens its files then; other threads read the rest.
+    /// Announces a map output that was written. If outputs are staged, opens its files and brings
+    /// it into the chunk cache: from `staged`, which has the front of its data file, and the rest
+    /// by other threads from the file.
     pub fn committed(&self, output: OutputId, files: &OutputFiles, staged: Option<StagedFile>) {
         if self.memory.staging == Staging::OnCommit {
             self.catalog.answer(output, Some(files));
@@ -172,7 +175,7 @@ impl Endpoint {
         }
     }
 
-    /// A member of a team that is to be made: tell the others its bootstrap id, then join.
+    /// Makes a member of a future team: send its bootstrap id to the others, then join.
     ///
     /// # Errors
     /// The endpoint is closed.
@@ -181,13 +184,13 @@ impl Endpoint {
         Ok(Member::new(dispatch, pool, self.card.clone())?)
     }
 
-    /// The arena.
+    /// Returns the arena.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
         &self.memory.pool
     }
 
-    /// `close` was called.
+    /// Returns whether `close` was called.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closing()

@@ -4,7 +4,6 @@ use super::{Endpoint, EndpointError};
 use crate::collective::{self, CollectiveService, Dispatch};
 use crate::config::{Config, FabricChoice};
 use crate::counters::Counters;
-use crate::fabrics::fabric_name;
 use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::Memory;
@@ -30,7 +29,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Most I/O threads: they wait for disks, not for processors.
+/// Maximum number of I/O threads. They wait for disks, not for processors.
 const MAX_IO_THREADS: usize = 8;
 /// Fabrics of an endpoint, best first.
 pub(crate) type Fabrics = Vec<Box<dyn Fabric>>;
@@ -55,7 +54,7 @@ impl Endpoint {
         let (endpoint, threads) = Self::assemble(config, key, secret, open_fabrics, io)?;
         for progress in threads {
             let thread = std::thread::Builder::new()
-                .name(format!("faro-{}", fabric_name(progress.kind())))
+                .name(format!("faro-{}", progress.kind().name()))
                 .spawn(move || progress.run())
                 .map_err(EndpointError::Thread)?;
             lock(&endpoint.progress).push(thread);
@@ -90,7 +89,7 @@ impl Endpoint {
             addresses: fabrics
                 .iter()
                 .map(|fabric| CardAddress {
-                    scheme: fabric_name(fabric.kind()).to_owned(),
+                    scheme: fabric.kind().name().to_owned(),
                     location: fabric.location(),
                 })
                 .collect(),
@@ -231,7 +230,8 @@ fn slots(memory_limit: u64) -> usize {
     (pages / 2).clamp(1, MAX_SLOTS as u64) as usize
 }
 
-/// Best first. With `Auto`, a fabric that does not work here is left out; TCP always has to work.
+/// Opens the fabrics, the best first. With `Auto`, a fabric that does not work on this host is left
+/// out; TCP must work.
 fn open_fabrics(
     config: &Config,
     identity: &OwnIdentity,
@@ -287,7 +287,7 @@ fn open_fabrics(
     Ok(fabrics)
 }
 
-/// This host as the checks of `faro doctor` look at it.
+/// Describes this host for the checks that `faro doctor` makes too.
 fn host(config: &Config) -> Host<'_> {
     Host {
         root: Path::new("/"),
@@ -299,7 +299,8 @@ fn host(config: &Config) -> Host<'_> {
     }
 }
 
-/// TCP has the configured port, so that RDMA's control channel takes the next one that is free.
+/// Opens the RDMA fabric. TCP has the configured port, so RDMA's control channel takes the next
+/// free one.
 fn open_verbs(
     config: &Config,
     identity: &OwnIdentity,

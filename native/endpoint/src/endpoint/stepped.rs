@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Result of a turn of a progress thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// It goes on. Its fabric was told how long it would wait.
+    /// The thread continues. Its fabric was told how long it would wait.
     Goes,
     /// Its fabric has failed for good: it waits for the doorbell alone.
     WithoutFabric,
@@ -72,13 +72,13 @@ impl Stepped {
         })
     }
 
-    /// The endpoint. `close` only tells the threads; each ends with its next turn.
+    /// Returns the endpoint. `close` only tells the threads; each ends with its next turn.
     #[must_use]
     pub fn endpoint(&self) -> &Arc<Endpoint> {
         &self.endpoint
     }
 
-    /// One turn of the progress thread of the fabric at `place`.
+    /// Runs one turn of the progress thread of the fabric at `place`.
     pub fn turn(&mut self, place: usize) -> Turn {
         let thread = &mut self.threads[place];
         let (next, turn) = match std::mem::replace(thread, SteppedThread::Ended) {
@@ -106,30 +106,30 @@ impl Stepped {
         turn
     }
 
-    /// An I/O thread does its next task.
+    /// Does the next task of an I/O thread.
     pub fn read_files(&mut self) {
         self.files.step();
     }
 
-    /// I/O threads have something to do.
+    /// Returns whether an I/O thread has a task.
     #[must_use]
     pub fn has_files_to_read(&self) -> bool {
         self.files.has_task()
     }
 
-    /// `completions` has some.
+    /// Returns whether `completions` would return any.
     #[must_use]
     pub fn has_completions(&self) -> bool {
         self.endpoint.queue.completions().has_any()
     }
 
-    /// `unresolved` has some.
+    /// Returns whether `unresolved` would return any.
     #[must_use]
     pub fn has_questions(&self) -> bool {
         self.endpoint.catalog.has_questions()
     }
 
-    /// Requests of this endpoint that have not ended.
+    /// Returns the number of requests of this endpoint that have not ended.
     #[must_use]
     pub fn requests_in_flight(&self) -> usize {
         self.endpoint.queue.in_flight()

@@ -22,48 +22,49 @@ use faro_wire::{crc32c, WireError};
 use std::collections::VecDeque;
 use std::time::Instant;
 
-/// Memory that the server may write.
+/// A buffer that the server may write into.
 pub(super) struct OfferedBuffer {
     pub(super) key: u64,
     pub(super) capacity: u32,
 }
 
-/// The buffers of one attempt that the server has not filled, in the order they were offered.
+/// The buffers of one attempt that the server has not filled, in the order in which they were
+/// offered.
 #[derive(Default)]
 struct OfferedBuffers {
     queue: VecDeque<OfferedBuffer>,
-    /// Sum of all capacities ever offered.
+    /// Sum of the capacities of all buffers that were ever offered, in bytes.
     total: u64,
-    /// Number of the first one of `queue` among all of the attempt.
+    /// Number of the first buffer of `queue`, counted over all buffers of the attempt.
     first: u32,
 }
 
-/// Where an attempt is.
+/// The phase of an attempt.
 enum Phase {
     /// FETCH was sent. The server may offer its pages to be read before it gives the lengths.
     Asked { offer: Option<ReadOffer> },
     /// The lengths are known; the server writes.
     Writing(Stream),
-    /// The lengths are known; we read.
+    /// The lengths are known; the client reads.
     Pulling(Stream, Pull),
 }
 
-/// An attempt at a request; see the module's diagram.
+/// One attempt at a request, on one connection. The diagram above shows its phases and its buffers.
 pub(super) struct Attempt {
     pub(super) request: Request,
     pub(super) connection: ConnectionId,
     phase: Phase,
     offered: OfferedBuffers,
-    /// When it fails unless something arrives before.
+    /// The time at which the attempt fails unless something arrives for it first.
     pub(super) deadline: Instant,
-    /// The time for which it is in `FetchService::deadlines`.
+    /// The time of its entry in `FetchService::deadlines`.
     pub(super) look_at: Instant,
-    /// When it began to wait for arena memory, with no buffer offered and no read under way. While it
-    /// waits it has no deadline.
+    /// The time at which it began to wait for arena memory with no buffer offered and no read
+    /// posted. While it waits, it has no deadline.
     pub(super) starved_since: Option<Instant>,
 }
 
-/// Bytes that are not those which the server read from its file.
+/// The checksums of bytes that differ from those that the server read from its file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Corrupt {
     pub(super) expected: u32,
@@ -83,24 +84,25 @@ impl Attempt {
         }
     }
 
-    /// Something arrived for it.
+    /// Restarts the deadline, because something arrived for the attempt.
     pub(super) fn progress(&mut self, now: Instant) {
         self.deadline = now + self.request.idle_timeout;
     }
 
-    /// When something last arrived for it, or it began.
+    /// Returns the time at which something last arrived for the attempt, or at which it began.
     pub(super) fn last_progress(&self) -> Instant {
         self.deadline
             .checked_sub(self.request.idle_timeout)
             .unwrap_or(self.deadline)
     }
 
-    /// The server has buffers to write into, or reads are under way.
+    /// Returns whether the server has buffers to write into, or reads are posted.
     pub(super) fn is_under_way(&self) -> bool {
         !self.has_no_buffers() || self.reads_under_way()
     }
 
-    /// It has the memory that it waited for, if it waited; its deadline begins again.
+    /// Notes that the attempt has the memory that it waited for. If it waited, its deadline
+    /// restarts.
     pub(super) fn memory_granted(&mut self) {
         if self.starved_since.take().is_some() {
             self.progress(clock::now());
@@ -112,10 +114,11 @@ impl Attempt {
         WireError::BadValue { what, got }
     }
 
-    /// The server offers its pages to be read.
+    /// Notes that the server offers its pages for the client to read.
     ///
     /// # Errors
-    /// It did so before, after the lengths, or although the request excludes it.
+    /// Fails if an offer came before, if it comes after the lengths, or if the request excludes
+    /// reads.
     pub(super) fn on_read_offer(&mut self, read_offer: ReadOffer) -> Result<(), WireError> {
         match &mut self.phase {
             Phase::Asked { offer } if offer.is_none() && !self.request.writes_only => {
@@ -128,11 +131,11 @@ impl Attempt {
         }
     }
 
-    /// The lengths have come: from here on the bytes arrive. True: a block is above `room`, so that the
-    /// attempt has to end.
+    /// Notes the blocks' lengths; from now on bytes may arrive. Returns true if a block is larger
+    /// than `room`. Then the attempt must end.
     ///
     /// # Errors
-    /// They came before, are for another number of blocks, or do not fit the offer.
+    /// Fails if lengths came before, are for another number of blocks, or do not fit the offer.
     pub(super) fn on_response(
         &mut self,
         response: FetchResponse,
@@ -153,7 +156,7 @@ impl Attempt {
         Ok(self.request.leave_out(&lengths, room))
     }
 
-    /// Bytes of the reply; zero until they are known.
+    /// Returns the bytes of the reply; 0 until they are known.
     pub(super) fn total(&self) -> u64 {
         match &self.phase {
             Phase::Asked { .. } => 0,
@@ -165,7 +168,7 @@ impl Attempt {
         matches!(self.phase, Phase::Pulling(..))
     }
 
-    /// The pull, while it reads.
+    /// Returns the stream and its reads, if the client reads.
     pub(super) fn pull(&mut self) -> Option<(&mut Stream, &mut Pull)> {
         match &mut self.phase {
             Phase::Pulling(stream, pull) => Some((stream, pull)),
@@ -173,7 +176,7 @@ impl Attempt {
         }
     }
 
-    /// `capacity` bytes of a lease were exposed to the server, which is about to hear of it.
+    /// Notes that `capacity` bytes of a lease were exposed to the server, which is told next.
     pub(super) fn offered(&mut self, key: u64, capacity: u32) {
         self.offered.total += u64::from(capacity);
         self.offered
@@ -181,7 +184,7 @@ impl Attempt {
             .push_back(OfferedBuffer { key, capacity });
     }
 
-    /// Reads of a batch are under way.
+    /// Returns whether reads of a batch are posted.
     pub(super) fn reads_under_way(&self) -> bool {
         match &self.phase {
             Phase::Pulling(_, pull) => !pull.is_between_batches(),
@@ -189,12 +192,13 @@ impl Attempt {
         }
     }
 
-    /// No buffer is offered.
+    /// Returns whether the server has no buffer to write into.
     pub(super) fn has_no_buffers(&self) -> bool {
         self.offered.queue.is_empty()
     }
 
-    /// Bytes that should be offered now, which end with a block; zero: none.
+    /// Returns the bytes for which buffers should be offered now, up to the end of a block; 0 for
+    /// none.
     pub(super) fn next_bytes(&self) -> u64 {
         let Phase::Writing(stream) = &self.phase else {
             return 0;
@@ -207,7 +211,7 @@ impl Attempt {
         stream.whole_blocks(position) - position
     }
 
-    /// Bytes that arrived and belong to a block that is not complete: memory that it holds while it
+    /// Returns whether bytes of an incomplete block arrived. They hold memory while the attempt
     /// waits for more.
     pub(super) fn holds_part(&self) -> bool {
         match &self.phase {
@@ -216,11 +220,10 @@ impl Attempt {
         }
     }
 
-    /// The buffer that the server says it has written: checked against the order and the stream's
-    /// length.
+    /// Takes the buffer that the server says it has written, and checks its number and length.
     ///
     /// # Errors
-    /// The buffer is not the next one, or the length is not what is left.
+    /// Fails if the buffer is not the next one, or if the length is not what is left.
     pub(super) fn expect(&mut self, written: &WrittenBuffer) -> Result<OfferedBuffer, WireError> {
         let Phase::Writing(stream) = &self.phase else {
             let what = "DATA_WRITTEN before FETCH_RESPONSE or after READ_OFFER of request";
@@ -250,7 +253,7 @@ impl Attempt {
     /// Takes the bytes of a buffer that `expect` accepted.
     ///
     /// # Errors
-    /// The checksum disagrees.
+    /// Fails if the checksum differs.
     pub(super) fn take(&mut self, lease: Lease, written: &WrittenBuffer) -> Result<(), Corrupt> {
         let length = written.length.get();
         let (expected, got) = (written.crc.get(), crc32c(&lease.bytes()[..length as usize]));
@@ -264,8 +267,10 @@ impl Attempt {
         Ok(())
     }
 
+    /// Checks the server's claim that these were, or were not, its last bytes.
+    ///
     /// # Errors
-    /// `last` came with bytes missing, or the bytes are there and `last` did not come.
+    /// Fails if `last` is true and bytes are missing, or if it is false and all bytes are there.
     pub(super) fn check_last(&self, last: bool) -> Result<(), WireError> {
         let complete = match &self.phase {
             Phase::Asked { .. } => false,
@@ -280,7 +285,7 @@ impl Attempt {
         })
     }
 
-    /// The blocks that are complete and have not been handed out.
+    /// Takes the blocks that are complete and were not handed out.
     pub(super) fn ready(&mut self, last: bool, memory: &Memory) -> Option<Ready> {
         let delivery = match &mut self.phase {
             Phase::Asked { .. } => None,
@@ -297,7 +302,7 @@ impl Attempt {
         })
     }
 
-    /// Ends the attempt: its request, and the keys of the buffers that are still offered.
+    /// Ends the attempt. Returns its request, and the keys of the buffers that are still offered.
     pub(super) fn end(self) -> (Request, impl Iterator<Item = u64>) {
         let keys = self.offered.queue.into_iter().map(|buffer| buffer.key);
         (self.request, keys)

@@ -1,12 +1,13 @@
-//! Attempts that wait for room in the queue of their connection, each connection's the oldest request first.
+//! Attempts that wait for room in the queue of their connection, in the order of their requests'
+//! age.
 //!
-//! A peer that is slow fills the queue of its own connection. Its attempts wait here, and hold no memory that
-//! they have not begun to use, so that those of other peers go on.
+//! A slow peer fills the queue of its own connection. Its attempts wait here without memory that
+//! they do not use yet, so that attempts at other peers proceed.
 
 use faro_fabric::ConnectionId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Attempts by connection: the ids of their requests, and theirs on the wire.
+/// The waiting attempts of each connection, as pairs of the request's id and the id on the wire.
 #[derive(Default)]
 pub(super) struct AwaitingRoom(BTreeMap<ConnectionId, BTreeSet<(u64, u64)>>);
 
@@ -26,7 +27,7 @@ impl AwaitingRoom {
         was_there
     }
 
-    /// Removes and returns the oldest of a connection.
+    /// Removes and returns a connection's oldest attempt.
     pub(super) fn pop(&mut self, connection: ConnectionId) -> Option<(u64, u64)> {
         let first = *self.0.get(&connection)?.first()?;
         self.remove(connection, first);
@@ -37,13 +38,13 @@ impl AwaitingRoom {
         self.0.contains_key(&connection)
     }
 
-    /// An attempt at an older request waits there.
+    /// Returns whether an attempt at an older request waits on the connection.
     pub(super) fn has_older(&self, connection: ConnectionId, request: u64) -> bool {
         let first = self.0.get(&connection).and_then(BTreeSet::first);
         first.is_some_and(|(oldest, _)| *oldest < request)
     }
 
-    /// An attempt at that request waits.
+    /// Returns whether an attempt at this request waits on the connection.
     pub(super) fn has(&self, connection: ConnectionId, request: u64) -> bool {
         let attempts = self.0.get(&connection);
         let of_request = (request, 0)..=(request, u64::MAX);

@@ -1,17 +1,21 @@
-//! Arena memory for the attempts that wait for it.
+//! Grants arena memory to the attempts that wait for it.
 //!
-//! A block is handed out only when it is whole. If attempts took memory page by page, many could each
-//! hold a part of a block and wait for pages that the others hold. So:
+//! A block is handed out only when it is whole. If attempts took memory page by page, many could
+//! each hold a part of a block and wait for pages that the others hold. Four rules prevent that:
 //!
-//! 1. Memory is leased for whole blocks, all or none ([`Stream::whole_blocks`](super::deliver::Stream)).
-//!    An attempt that has it needs no more to hand its blocks out.
+//! 1. Memory is leased for whole blocks, all or none
+//!    ([`Stream::whole_blocks`](super::deliver::Stream)). An attempt that has it needs no more
+//!    memory to hand its blocks out.
 //! 2. Requests are served in the order in which they were made. The first one that gets no memory
-//!    stops the others, so that a large block is not overtaken for ever by small ones.
-//! 3. The one exception to 1 is the buffer that goes out with a request, before the lengths are known. Its
-//!    size is that of the larger ones of the last replies, up to a page. It may hold the beginning of a large block. Above half of the arena requests go out without it, and
-//!    when nothing is under way but requests that hold such parts, or no memory returns for a while, the youngest
-//!    of them are put back: their attempts end, and they are asked for again later.
-//! 4. A server that is silent keeps no memory from the others, and its requests wait behind theirs (`silent`).
+//!    stops the following ones, so that small blocks cannot overtake a large one for ever.
+//! 3. The one exception to rule 1 is the buffer that is sent with a request, before the lengths are
+//!    known. It has the size of the larger ones of the last replies, up to a page, and may hold the
+//!    beginning of a large block. While more than half of the arena is in use, requests are sent
+//!    without it. If only requests that hold such parts are left, or if no memory returns for a
+//!    while, the youngest of them are put back: their attempts end, and their blocks are asked for
+//!    again later.
+//! 4. A silent server keeps no memory from other servers, and requests to it are served last
+//!    (`silent`).
 //!
 //! A request that waits for memory has no deadline as long as memory returns to the arena.
 
@@ -25,20 +29,21 @@ use faro_sync::clock;
 use faro_wire::message::{MoreBuffers, RemoteBuffer, ToServer};
 use std::time::Instant;
 
-/// What became of an attempt that wants memory.
+/// The result of granting memory to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Granted {
-    /// It has what it should have now.
+    /// It has all the memory that it should have now.
     Served,
-    /// Its connection takes no more: it waits for what is under way there, and no other attempt waits for it.
+    /// Its connection's queue is full. It waits for work there to end, and no other attempt waits
+    /// for it.
     NoRoom,
-    /// The arena has none: all that come after it wait, too.
+    /// The arena has no memory. All later attempts wait, too.
     NoMemory,
 }
 
 impl FetchService {
-    /// The buffer that goes out with a request; `None`: above half of the arena, the server is silent, or there is no
-    /// connection.
+    /// Returns the buffer that is sent with a request. Returns `None` if more than half of the
+    /// arena is in use, if the server is silent, or if there is no connection.
     pub(super) fn first_buffer(
         &mut self,
         net: &mut Net,
@@ -57,13 +62,13 @@ impl FetchService {
         buffer
     }
 
-    /// The length of a reply is known: a larger one counts at once, smaller ones count little by little.
+    /// Notes the length of a reply. A larger one takes effect at once, smaller ones gradually.
     pub(super) fn note_reply(&mut self, bytes: u64) {
         let faded = self.reply_bytes - self.reply_bytes / 16;
         self.reply_bytes = faded.max(bytes);
     }
 
-    /// The attempt wants memory, in the turn of its request.
+    /// Queues the attempt for memory, in the order of requests.
     pub(super) fn await_memory(&mut self, id: u64) {
         if let Some(attempt) = self.attempts.get_mut(&id) {
             self.awaiting_memory.insert((attempt.request.id, id));
@@ -73,8 +78,8 @@ impl FetchService {
         }
     }
 
-    /// Gives memory to the attempts that wait for it, in order, until there is none. Those whose connection has no
-    /// room step aside, and those behind come last.
+    /// Grants memory to the attempts that wait for it, in order, until there is none. Those whose
+    /// connection has no room leave the line, and those at silent servers are served last.
     pub(super) fn offer_buffers(&mut self, net: &mut Net) {
         let behind = self.take_behind();
         self.offer_in_order(net, |_| true);
@@ -110,7 +115,7 @@ impl FetchService {
         }
     }
 
-    /// The attempt goes on when its connection has room. It lacks no memory.
+    /// Lets the attempt wait for room on its connection. It has the memory that it needs.
     pub(super) fn await_room(&mut self, id: u64) {
         if let Some(attempt) = self.attempts.get_mut(&id) {
             attempt.memory_granted();
@@ -119,8 +124,8 @@ impl FetchService {
         }
     }
 
-    /// Something that was under way on the connection has ended: the oldest attempt that waits for room there is
-    /// tried again, in its turn for memory.
+    /// Called when work on the connection has ended: the oldest attempt that waits for room there
+    /// joins the line for memory again.
     pub(super) fn has_room(&mut self, net: &mut Net, connection: ConnectionId) {
         if let Some(attempt) = self.awaiting_room.pop(connection) {
             self.awaiting_memory.insert(attempt);
@@ -128,7 +133,7 @@ impl FetchService {
         }
     }
 
-    /// Sends requests again whose attempts gave their memory up, as soon as no older one waits for memory.
+    /// Sends the requests that were put back, as soon as no older one waits for memory.
     pub(super) fn send_put_back(&mut self) {
         let older = self.first_in_line();
         while let Some(next) = self.put_back.first_entry() {
@@ -139,7 +144,7 @@ impl FetchService {
         }
     }
 
-    /// Offers an attempt all the buffers that it should have now, as far as there is memory and room.
+    /// Offers an attempt all the buffers that it should have now, as far as memory and room allow.
     fn offer_more(&mut self, net: &mut Net, id: u64) -> Granted {
         let Some(mut attempt) = self.attempts.remove(&id) else {
             return Granted::Served;
@@ -162,7 +167,7 @@ impl FetchService {
                 bytes -= u64::from(capacity);
             }
             if bytes > 0 {
-                // The fabric cannot expose more to that peer now, or the connection is gone.
+                // The fabric cannot expose more to that peer now, or the connection is closed.
                 self.gave_back = true;
                 break Granted::NoRoom;
             }
@@ -186,15 +191,16 @@ impl FetchService {
         memory_granted
     }
 
-    /// Makes room when attempts that hold parts of blocks wait for each other, or for a silent server. True: some
-    /// gave their memory up.
+    /// Frees memory when attempts that hold parts of blocks wait for each other or for a silent
+    /// server. Returns whether some gave up their memory.
     pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) -> bool {
         let recently = |at: Instant| now.duration_since(at) < TICK;
         let Some(first) = self.first_in_line() else {
             return false;
         };
-        // What is under way will return memory, unless none has returned for a while: a single peer that is slow or
-        // silent must not keep the others waiting. The time of the last arrival saves the walks while there is traffic.
+        // Posted work will return memory, unless none has returned for a while: one slow or silent
+        // peer must not make the others wait. Under traffic, the time of the last arrival saves the
+        // search below.
         let stuck = self.is_stuck(now);
         if stuck {
             self.find_silent(now);
@@ -216,7 +222,8 @@ impl FetchService {
             })
             .map(|(_, id)| *id)
             .collect();
-        // The youngest half at once, in the order of `awaiting_memory`: the first one may need no more.
+        // The youngest half is put back at once. The order is that of `awaiting_memory`, and the
+        // oldest attempt may need no more than this.
         let youngest = held.split_off(held.len() / 2);
         for id in youngest.iter().rev() {
             self.put_back(net, *id);
@@ -224,13 +231,13 @@ impl FetchService {
         !youngest.is_empty()
     }
 
-    /// Some attempt in line has waited for memory for a while, and none has returned.
+    /// Returns whether an attempt in line has waited for memory for a while and none has returned.
     fn is_stuck(&self, now: Instant) -> bool {
         let is_long = |at: Instant| now.duration_since(at) >= RELIEF_WAIT;
         is_long(self.memory_returned) && self.is_waited_for(is_long)
     }
 
-    /// Ends an attempt; its request is asked for again when no older one waits for memory.
+    /// Ends an attempt. Its request is sent again when no older one waits for memory.
     pub(super) fn put_back(&mut self, net: &mut Net, id: u64) {
         self.tell_server(net, id);
         if let Some(request) = self.end(net, id) {

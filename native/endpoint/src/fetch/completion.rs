@@ -1,4 +1,4 @@
-//! What a caller gets back: blocks or an error, never both for the same block, never twice.
+//! The completions of a request: blocks or errors, exactly one of them for each block.
 
 use crossbeam_channel::{Receiver, Sender};
 use faro_pool::Lease;
@@ -8,50 +8,50 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Blocks that arrived, or an error for some that will not.
+/// Blocks of a request that arrived, or an error for blocks that will not arrive.
 pub struct Completion {
-    /// Request.
+    /// Id of the request, as returned when it was made.
     pub request: u64,
-    /// Position of the first block.
+    /// Position of the first block in the request.
     pub first_block: u32,
     /// Number of blocks.
     pub block_count: u32,
-    /// Where the bytes came from.
+    /// The fabric that carried the bytes.
     pub fabric: FabricCode,
-    /// Nothing follows for this request.
+    /// True if this is the request's last completion.
     pub last: bool,
-    /// At least half of the arena is in use: unless the caller uses the blocks at once, it should copy
-    /// them and drop this, because other requests may wait for the memory.
+    /// True if at least half of the arena is in use. A caller that does not use the blocks at once
+    /// should then copy them and drop this, because other requests may wait for the memory.
     pub scarce: bool,
-    /// The bytes, or why not.
+    /// The blocks, or the reason that they will not arrive.
     pub outcome: Result<Delivery, FetchFailure>,
 }
 
-/// Delivered blocks: the slices, one after the other, are the blocks' bytes, one after the other.
+/// Delivered blocks. The concatenated slices are the concatenated blocks.
 pub struct Delivery {
     /// Status and length of each block.
     pub blocks: Vec<BlockEntry>,
-    /// Where the bytes are.
+    /// The slices of memory that hold the blocks' bytes, in order.
     pub slices: Vec<BufferSlice>,
 }
 
-/// Bytes in a lease.
+/// A slice of a lease.
 #[derive(Clone)]
 pub struct BufferSlice {
-    /// Shared with the deliveries before and after when a lease ends in mid-block.
+    /// The lease. If it ends inside a block, adjacent deliveries share it.
     pub lease: Arc<Lease>,
-    /// First byte.
+    /// Offset of the first byte in the lease, in bytes.
     pub offset: u32,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u32,
 }
 
-/// Why blocks will not come.
+/// The reason that blocks will not arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchFailure {
     /// The kind of failure.
     pub code: FetchErrorCode,
-    /// What a person should read.
+    /// A message for the user's log.
     pub detail: String,
 }
 
@@ -64,23 +64,23 @@ impl FetchFailure {
     }
 }
 
-/// Most queues of completions.
+/// Maximum number of completion queues.
 pub const MAX_COMPLETION_QUEUES: usize = 8;
 
-/// Finished work on its way to the caller's threads: one queue, or several with a thread of the caller
-/// for each. All completions of a request are in one queue, in order.
+/// Completions on their way to the caller's threads, in one queue or in one for each thread. All
+/// completions of a request are in one queue, in order.
 ///
-/// The channels have no bound of their own, because a progress thread must not wait for a caller. They
-/// are bounded all the same: a completion holds arena memory or is the last of its request, so there
-/// are at most (arena / smallest size class + `MAX_REQUESTS`) of them.
+/// The channels are unbounded, because a progress thread must not wait for a caller. Their length
+/// is bounded nevertheless: each completion holds arena memory or is the last of its request, so
+/// there are at most (arena / smallest size class + `MAX_REQUESTS`) of them.
 pub(crate) struct Completions {
     queues: [(Sender<Completion>, Receiver<Completion>); MAX_COMPLETION_QUEUES],
-    /// How many of the queues are in use.
+    /// Number of queues in use.
     used: AtomicU64,
 }
 
 impl Completions {
-    /// One queue.
+    /// Returns completions with one queue.
     pub(crate) fn new() -> Self {
         Self {
             queues: std::array::from_fn(|_| crossbeam_channel::unbounded()),
@@ -88,8 +88,8 @@ impl Completions {
         }
     }
 
-    /// Uses `queues` queues (1 to `MAX_COMPLETION_QUEUES`, others are rounded to that). To be called
-    /// before the first request: later, the completions of a request could be in two queues.
+    /// Uses `queues` queues, at least 1 and at most `MAX_COMPLETION_QUEUES`. Call it before the
+    /// first request: otherwise a request's completions could be in two queues.
     pub(crate) fn split(&self, queues: usize) {
         let queues = queues.clamp(1, MAX_COMPLETION_QUEUES) as u64;
         self.used.store(queues, Ordering::Release);
@@ -97,18 +97,18 @@ impl Completions {
 
     pub(crate) fn push(&self, completion: Completion) {
         let at = completion.request % self.used.load(Ordering::Acquire);
-        // Cannot fail: this struct holds a receiver.
+        // The send cannot fail, because this struct holds a receiver.
         let _ = self.queues[at as usize].0.send(completion);
     }
 
-    /// Some wait in the first queue.
+    /// Returns whether the first queue has a completion.
     #[cfg(feature = "simulation")]
     pub(crate) fn has_any(&self) -> bool {
         !self.queues[0].1.is_empty()
     }
 
-    /// Waits for the first one of a queue, then takes what is there. A queue that does not exist never
-    /// has one.
+    /// Waits for a queue's first completion up to `timeout`, then takes up to `max` without
+    /// waiting. Returns without one if the queue does not exist.
     pub(crate) fn take(
         &self,
         queue: usize,

@@ -1,4 +1,4 @@
-//! How requests end: the completions, and the counts that go with them.
+//! Ends requests: pushes their last completions and counts them.
 
 use super::completion::{Completion, Completions, FetchFailure};
 use crate::counters::Counters;
@@ -9,13 +9,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Shared by the queue and by each request, so that a request that is lost can still tell its
-/// caller.
+/// Receives the failures of requests. The queue and each request share it, so that a request that
+/// is dropped can still tell its caller.
 pub(crate) struct CompletionSink {
     pub(super) completions: Completions,
     pub(super) in_flight: AtomicUsize,
     counters: Arc<Counters>,
-    /// The peers of requests that were lost, whose permits are to be returned.
+    /// The peers of requests that were dropped, whose permits must be returned.
     lost: Mutex<Vec<EndpointId>>,
 }
 
@@ -29,8 +29,8 @@ impl CompletionSink {
         })
     }
 
-    /// Tells the caller of request `id` that its `missing` blocks will not come. The request counts
-    /// no more.
+    /// Tells the caller of request `id` that its `missing` blocks will not arrive, and ends the
+    /// request.
     pub(super) fn failed(
         &self,
         id: u64,
@@ -43,8 +43,8 @@ impl CompletionSink {
         self.push_failure(id, missing, true, FetchFailure::new(code, detail));
     }
 
-    /// Tells the caller of request `id` that its block `at` will not come, because the arena cannot
-    /// hold it. `last`: nothing else comes, and the request counts no more.
+    /// Tells the caller of request `id` that its block `at` will not arrive because the arena
+    /// cannot hold it. If `last` is true, ends the request.
     pub(super) fn failed_block(&self, id: u64, at: usize, detail: String, last: bool) {
         if last {
             self.in_flight.fetch_sub(1, Ordering::AcqRel);
@@ -66,12 +66,12 @@ impl CompletionSink {
         });
     }
 
-    /// A request to that peer was dropped before its end.
+    /// Notes that a request to this peer was dropped before its end.
     pub(super) fn lost(&self, endpoint: EndpointId) {
         lock(&self.lost).push(endpoint);
     }
 
-    /// The peers of requests that were lost since this was last called.
+    /// Takes the peers whose requests were dropped since the last call.
     pub(super) fn take_lost(&self) -> Vec<EndpointId> {
         std::mem::take(&mut lock(&self.lost))
     }

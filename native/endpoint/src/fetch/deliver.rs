@@ -1,4 +1,4 @@
-//! The bytes of one attempt as they arrive, cut into blocks.
+//! Cuts the bytes of one attempt into blocks as they arrive.
 //!
 //! ```text
 //!  arrived  |============|=======|                            bytes that were checked
@@ -14,35 +14,38 @@ use faro_wire::WireError;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Blocks to be handed out.
+/// Blocks that are ready to be handed out.
 pub(super) struct Ready {
-    /// Position of the first one in the request.
+    /// Position of the first block in the request.
     pub(super) first_block: usize,
     pub(super) delivery: Delivery,
-    /// At least half of the arena is in use.
+    /// True if at least half of the arena is in use.
     pub(super) scarce: bool,
 }
 
-/// The stream of all blocks that one attempt asked for.
+/// The bytes of all blocks that one attempt asked for.
 pub(super) struct Stream {
     blocks: Vec<BlockEntry>,
-    /// Where each block ends in the stream.
+    /// End of each block in the stream, in bytes.
     ends: Vec<u64>,
-    /// Bytes of the whole stream.
+    /// Length of the whole stream, in bytes.
     total: u64,
-    /// Bytes that arrived and were checked.
+    /// Number of bytes that arrived and were checked.
     arrived: u64,
-    /// Bytes handed out.
+    /// Number of bytes that were handed out.
     handed_out: u64,
-    /// Blocks handed out.
+    /// Number of blocks that were handed out.
     next_block: usize,
-    /// Arrived and not handed out.
+    /// The bytes that arrived and were not handed out.
     slices: VecDeque<BufferSlice>,
 }
 
 impl Stream {
+    /// Starts the stream of a response.
+    ///
     /// # Errors
-    /// The response is not for `wanted` blocks, or its lengths are no stream.
+    /// Fails if the response is not for `wanted` blocks, or if the sum of its lengths is above
+    /// `i64::MAX`.
     pub(super) fn new(response: FetchResponse, wanted: usize) -> Result<Self, WireError> {
         let got = response.blocks.len();
         if got != wanted {
@@ -74,19 +77,19 @@ impl Stream {
         })
     }
 
-    /// Bytes of the whole stream.
+    /// Returns the length of the whole stream, in bytes.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// Bytes that have not arrived.
+    /// Returns the number of bytes that have not arrived.
     pub(super) fn missing(&self) -> u64 {
         self.total - self.arrived
     }
 
-    /// Where the memory ends that is to be leased at once for the bytes from `position` on: at the last
-    /// end of a block within a page, or at the end of a block that is longer. So memory is only leased
-    /// for whole blocks, which are handed out, and returned, without any more memory.
+    /// Returns the position up to which to lease memory for the bytes from `position` on: the last
+    /// end of a block within a page, or the end of a block that is longer. So memory is leased only
+    /// for whole blocks, which can be handed out and returned without more memory.
     pub(super) fn whole_blocks(&self, position: u64) -> u64 {
         let within = position.saturating_add(PAGE_BYTES as u64);
         let fit = self.ends.partition_point(|end| *end <= within);
@@ -96,12 +99,12 @@ impl Stream {
         }
     }
 
-    /// Bytes of an incomplete block have arrived.
+    /// Returns whether bytes of an incomplete block have arrived.
     pub(super) fn holds_part(&self) -> bool {
         self.arrived > self.handed_out
     }
 
-    /// The next `length` bytes of the stream are the first ones of `lease`.
+    /// Appends the first `length` bytes of `lease` to the stream.
     pub(super) fn push(&mut self, lease: Lease, length: u32) {
         self.arrived += u64::from(length);
         self.slices.push_back(BufferSlice {
@@ -111,8 +114,9 @@ impl Stream {
         });
     }
 
-    /// The blocks that are complete: how many and their bytes. Unless `last`, `None` when no bytes
-    /// would go with them, so that what waits for the caller stays bounded by the arena.
+    /// Returns the complete blocks: the position after the last one, and their bytes. Blocks
+    /// without bytes wait for one that has bytes, unless `last` is true: so the arena bounds the
+    /// deliveries that the caller has not taken.
     fn complete(&self, last: bool) -> Option<(usize, u64)> {
         let (mut end, mut bytes) = (self.next_block, 0);
         while let Some(block) = self.blocks.get(end) {
@@ -125,7 +129,7 @@ impl Stream {
         (end > self.next_block && (bytes > 0 || last)).then_some((end, bytes))
     }
 
-    /// Takes the blocks that are complete, if there are some worth handing out.
+    /// Takes the complete blocks that should be handed out now; `None` if there are none.
     pub(super) fn take_complete(&mut self, last: bool, memory: &Memory) -> Option<Delivery> {
         let (end, bytes) = self.complete(last)?;
         let blocks = self.blocks[self.next_block..end].to_vec();
@@ -140,7 +144,7 @@ impl Stream {
     }
 }
 
-/// Cuts the first `bytes` off `slices`.
+/// Cuts the first `bytes` bytes off `slices`.
 fn take_bytes(slices: &mut VecDeque<BufferSlice>, mut bytes: u64) -> Vec<BufferSlice> {
     let mut taken = Vec::new();
     while bytes > 0 {
@@ -162,9 +166,9 @@ fn take_bytes(slices: &mut VecDeque<BufferSlice>, mut bytes: u64) -> Vec<BufferS
     taken
 }
 
-/// Appends `slice` to `out`: as it is, or moved to smaller leases if no other slice has bytes of its
-/// lease and more than a third of it is unused. A request that brought a few bytes into a page would
-/// hold all of it until its caller has read them.
+/// Appends `slice` to `out`. Copies it to smaller leases if that saves memory and no other slice
+/// uses its lease. Otherwise a few bytes that arrived in a page would hold the page until the
+/// caller has read them.
 fn compact(slice: BufferSlice, memory: &Memory, out: &mut Vec<BufferSlice>) {
     let (from, length) = (slice.offset as usize, slice.length as usize);
     let sizes = match Arc::strong_count(&slice.lease) {

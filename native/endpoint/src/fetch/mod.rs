@@ -1,21 +1,22 @@
-//! The client's side of a fetch: from a caller's request to blocks in leases of ours.
+//! The client's side of a fetch: turns a caller's request into blocks in leases of this process.
 //!
 //! ```text
 //!   caller ─ fetch ─▶ RequestQueue ─ route, permit ─▶ FetchService: one of each progress thread
 //!     ▲                                                   │ Attempt: one request on one connection
 //!     └── completions ◀── blocks, each once ◀─────────────┘   written by the server, or read by a Pull
 //! ```
-//! A [`Request`] is what the caller wants; it survives faults and changes of fabric. An attempt at
-//! it on one connection is an [`Attempt`](attempt::Attempt). Blocks are handed out in order, each
-//! once: an attempt that follows another one asks only for what was not handed out.
+//! A [`Request`] holds what the caller asked for; it survives faults and changes of fabric. An
+//! [`Attempt`](attempt::Attempt) is one try of it on one connection. Blocks are handed out in
+//! order, each once: an attempt that follows another one asks only for blocks that were not handed
+//! out.
 
 mod attempt;
 mod awaiting_room;
 mod buffers;
+mod busy_servers;
 mod completion;
 mod completion_sink;
 mod deliver;
-mod lines;
 mod overdue;
 mod pull;
 mod pull_service;

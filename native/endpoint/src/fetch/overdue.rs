@@ -1,4 +1,4 @@
-//! Attempts that wait too long: for their server, or for arena memory.
+//! Ends attempts that have waited too long for their server or for arena memory.
 
 use super::attempt::Attempt;
 use super::FetchService;
@@ -9,21 +9,21 @@ use faro_sync::clock;
 use faro_wire::codes::FetchErrorCode;
 use std::time::Instant;
 
-/// What happens to an attempt when its entry in `FetchService::deadlines` is due.
-enum Verdict {
-    /// Look again then.
+/// The action for an attempt whose entry in `FetchService::deadlines` is due.
+enum WaitVerdict {
+    /// Look again at that time.
     Later(Instant),
-    /// It has waited for memory for so long that its server is about to end its part: ask again later.
+    /// Ask again later: it has waited for memory for so long that its server is about to end its
+    /// own part.
     PutBack,
-    /// No memory has returned to the arena for so long that waiting is of no use.
+    /// Fail it: no memory has returned to the arena for [`MEMORY_WAIT`].
     NoMemory,
-    /// Nothing has arrived for it for as long as it may go without progress.
+    /// Fail it: nothing has arrived for it for its idle timeout.
     TimedOut,
 }
 
 impl FetchService {
-    /// The attempt waits for arena memory from now on, if it did not before. It has no deadline until it
-    /// has the memory.
+    /// Notes that the attempt waits for arena memory. It has no deadline until it has the memory.
     pub(super) fn starved(&mut self, id: u64) {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
@@ -40,49 +40,50 @@ impl FetchService {
         }
     }
 
-    /// Ends the attempts that are past their deadline.
+    /// Ends the attempts whose deadline has passed.
     pub(super) fn end_overdue(&mut self, net: &mut Net, now: Instant) {
         while let Some(id) = self.deadlines.due(now) {
             let Some(attempt) = self.attempts.get(&id) else {
                 continue;
             };
             match self.judge_wait(attempt, now) {
-                Verdict::Later(at) => {
+                WaitVerdict::Later(at) => {
                     self.deadlines.put(at, id);
                     if let Some(attempt) = self.attempts.get_mut(&id) {
                         attempt.look_at = at;
                     }
                 }
-                Verdict::PutBack => self.put_back(net, id),
-                Verdict::NoMemory => {
+                WaitVerdict::PutBack => self.put_back(net, id),
+                WaitVerdict::NoMemory => {
                     let wait = MEMORY_WAIT.as_millis();
                     let detail = format!("no memory returned to the arena for {wait} ms");
                     self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
                 }
-                Verdict::TimedOut => self.time_out(net, id, now),
+                WaitVerdict::TimedOut => self.time_out(net, id, now),
             }
         }
     }
 
-    fn judge_wait(&self, attempt: &Attempt, now: Instant) -> Verdict {
+    fn judge_wait(&self, attempt: &Attempt, now: Instant) -> WaitVerdict {
         let Some(since) = attempt.starved_since else {
             let deadline = self.deadline_of(attempt);
             return match deadline <= now {
-                true => Verdict::TimedOut,
-                false => Verdict::Later(deadline),
+                true => WaitVerdict::TimedOut,
+                false => WaitVerdict::Later(deadline),
             };
         };
         let no_memory = since.max(self.memory_returned) + MEMORY_WAIT;
         let long = since + attempt.request.idle_timeout / 2;
         match () {
-            () if no_memory <= now => Verdict::NoMemory,
-            () if long <= now => Verdict::PutBack,
-            () => Verdict::Later(no_memory.min(long)),
+            () if no_memory <= now => WaitVerdict::NoMemory,
+            () if long <= now => WaitVerdict::PutBack,
+            () => WaitVerdict::Later(no_memory.min(long)),
         }
     }
 
-    /// When an attempt fails that has the memory it needs. One that waits for room on its connection waits for what
-    /// others have under way there: its server is silent when nothing arrives for them either.
+    /// Returns the deadline of an attempt that has the memory it needs. An attempt that waits for
+    /// room on its connection depends on other attempts there: its server is silent only if nothing
+    /// arrives for them either.
     fn deadline_of(&self, attempt: &Attempt) -> Instant {
         let waits = self
             .awaiting_room
@@ -105,8 +106,8 @@ impl FetchService {
         self.counters.timeouts.add(1);
         self.give_up(net, id, FetchErrorCode::TimedOut, &detail);
         if silent {
-            // Nothing at all has arrived on the connection. Its other requests take another route, and none
-            // waits for this one's deadline again.
+            // Nothing at all has arrived on the connection. Its other requests take another route
+            // now, instead of each waiting for its own deadline.
             net.back_off(endpoint, &detail);
             net.disconnect(connection, CloseReason::Lost { detail });
         }

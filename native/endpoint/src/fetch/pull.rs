@@ -1,4 +1,4 @@
-//! A stream that the client reads by itself: slices of the server's pages, then their versions.
+//! A stream that the client reads itself: first slices of the server's pages, then their versions.
 //!
 //! ```text
 //!  todo      |--slice--|--slice--| ...               as READ_OFFER named them
@@ -6,12 +6,12 @@
 //!  versions  read when the whole batch has arrived   one read for all of it
 //! ```
 //! The versions are read after the last byte of the batch has arrived, not merely posted after it:
-//! a device may fetch the bytes of two reads in any order (PCI Express does not order reads). What
-//! comes before the first slice that changed is right and kept; the rest is asked for again.
+//! a device may fetch the bytes of two reads in any order (PCI Express does not order reads). Bytes
+//! before the first slice that changed are valid and kept; the rest is asked for again.
 //!
-//! The one read spans all slots from the lowest of the batch to the highest: at most 8 bytes for each
-//! page of the server's arena, so 8 KiB of a batch of 4 MiB with an arena of 256 MiB, and 64 KiB with
-//! 2 GiB (1.6 %). A read for each slice would move less and take up to 16 requests more.
+//! One read covers all slots from the lowest of the batch to the highest. That is at most 8 bytes
+//! for each page of the server's arena: 8 KiB for a batch of 4 MiB with an arena of 256 MiB, and 64
+//! KiB with 2 GiB (1.6 %). One read per slice would move fewer bytes with up to 16 more requests.
 
 use crate::limits::PULL_WINDOW_BYTES;
 use faro_fabric::RemoteRange;
@@ -20,12 +20,13 @@ use faro_wire::message::{OfferedSlice, ReadOffer, VERSION_BYTES};
 use faro_wire::{crc32c, WireError};
 use std::collections::VecDeque;
 
-/// A slice that is being read.
+/// A slice whose read is posted or done.
 struct Reading {
     slice: OfferedSlice,
     token: u64,
-    /// Its bytes, once they have arrived, and their CRC-32C. The checksum is computed then and not with
-    /// the versions: a batch of 4 MiB at once would hold the progress thread up.
+    /// The slice's bytes and their CRC-32C, once they have arrived. The checksum is computed on
+    /// arrival and not together with the versions, because a batch of 4 MiB at once would delay the
+    /// progress thread.
     arrived: Option<(Lease, u32)>,
 }
 
@@ -34,32 +35,34 @@ pub(super) struct Pull {
     versions: RemoteRange,
     todo: VecDeque<OfferedSlice>,
     batch: Vec<Reading>,
-    /// For the versions; leased before the batch, because attempts that each hold a batch and wait for
-    /// one more lease could wait for each other.
+    /// The lease for the versions. It is leased before the batch: otherwise attempts that each hold
+    /// a batch and need one more lease could wait for each other.
     pub(super) spare: Option<Lease>,
-    /// For the next slices, up to the end of a block.
+    /// Leases for the next slices, up to the end of a block.
     pub(super) reserved: VecDeque<Lease>,
-    /// Bytes of the slices that are no longer in `todo`.
+    /// Number of bytes of the slices that are no longer in `todo`.
     position: u64,
-    /// Token of the read of the versions, while it is under way.
+    /// Token of the read of the versions, while it is posted.
     versions_token: Option<u64>,
-    /// Some read was refused: nothing of this batch can be used.
+    /// True if a read failed. Then no byte of this batch is used.
     refused: bool,
 }
 
-/// How a batch ended.
+/// The result of a batch.
 pub(super) enum Verdict {
-    /// All of it is what the server read from its file.
+    /// All its bytes are those that the server read from its file.
     Right,
-    /// A slice had changed before it was read.
+    /// A slice had changed before it was read, or a read failed.
     Stale,
     /// The version is right and the bytes are not.
     Corrupt { expected: u32, got: u32 },
 }
 
 impl Pull {
+    /// Starts to read the slices of an offer.
+    ///
     /// # Errors
-    /// The slices are not `total` bytes; more versions than a page holds.
+    /// Fails if the slices are not `total` bytes, or if the versions do not fit in a page.
     pub(super) fn new(offer: ReadOffer, total: u64) -> Result<Self, WireError> {
         let lengths = offer.slices.iter().map(|e| u64::from(e.length.get()));
         let got = lengths.sum::<u64>();
@@ -91,22 +94,22 @@ impl Pull {
         })
     }
 
-    /// Bytes of a lease that the versions of any batch fit.
+    /// Returns the size of a lease that fits the versions of any batch, in bytes.
     pub(super) fn versions_bytes(&self) -> usize {
         self.versions.length as usize
     }
 
-    /// Nothing is under way.
+    /// Returns whether no read is posted and no batch is incomplete.
     pub(super) fn is_between_batches(&self) -> bool {
         self.batch.is_empty()
     }
 
-    /// All slices were accepted.
+    /// Returns whether all slices were accepted.
     pub(super) fn is_done(&self) -> bool {
         self.batch.is_empty() && self.todo.is_empty()
     }
 
-    /// The next slice that belongs to the batch: where it is, and how long.
+    /// Returns the range of the next slice, if it belongs to the current batch.
     pub(super) fn next(&self) -> Option<RemoteRange> {
         let lengths = self.batch.iter().map(|f| u64::from(f.slice.length.get()));
         let slice = self.todo.front()?;
@@ -118,12 +121,12 @@ impl Pull {
         })
     }
 
-    /// Bytes of the stream before the next slice.
+    /// Returns the number of bytes before the next slice in the stream.
     pub(super) fn position(&self) -> u64 {
         self.position
     }
 
-    /// Lengths of the next slices, as many as reach `end` in the stream.
+    /// Returns the lengths of the next slices, up to the one that reaches `end` in the stream.
     pub(super) fn lengths_to(&self, end: u64) -> Vec<usize> {
         let mut position = self.position;
         let mut lengths = Vec::new();
@@ -137,7 +140,7 @@ impl Pull {
         lengths
     }
 
-    /// `next` is being read under that token.
+    /// Notes that the slice from `next` is being read under this token.
     pub(super) fn posted(&mut self, token: u64) {
         let length = self.todo.front().map_or(0, |slice| slice.length.get());
         self.position += u64::from(length);
@@ -149,7 +152,7 @@ impl Pull {
             }));
     }
 
-    /// A read ended. `Some`: it was that of the versions, which are returned.
+    /// Notes that a read ended. Returns the lease if it holds the versions.
     pub(super) fn arrived(&mut self, token: u64, lease: Lease, done: bool) -> Option<Lease> {
         self.refused |= !done;
         if self.versions_token == Some(token) {
@@ -163,7 +166,8 @@ impl Pull {
         None
     }
 
-    /// Where the versions of the batch are, once all of it has arrived and until they are being read.
+    /// Returns the range of the batch's versions, if the whole batch has arrived and they are not
+    /// being read yet.
     pub(super) fn wants_versions(&self) -> Option<RemoteRange> {
         let here = !self.batch.is_empty() && self.batch.iter().all(|f| f.arrived.is_some());
         if !here || self.versions_token.is_some() {
@@ -177,12 +181,13 @@ impl Pull {
         })
     }
 
-    /// They are being read under that token.
+    /// Notes that the versions are being read under this token.
     pub(super) fn versions_posted(&mut self, token: u64) {
         self.versions_token = Some(token);
     }
 
-    /// Ends the batch: passes the right slices to `accept`, in order, up to the first that is not.
+    /// Ends the batch. Passes the valid slices to `accept`, in order, up to the first that is not
+    /// valid.
     pub(super) fn judge(
         &mut self,
         versions: &Lease,
@@ -211,7 +216,8 @@ impl Pull {
         Verdict::Right
     }
 
-    /// First and last slot of the batch; both lie within the versions, which the decoder has checked.
+    /// Returns the first and the last slot of the batch. The decoder has checked that both lie
+    /// within the versions.
     fn slots(&self) -> (u32, u32) {
         let slots = || self.batch.iter().map(|f| f.slice.slot.get());
         (slots().min().unwrap_or(0), slots().max().unwrap_or(0))

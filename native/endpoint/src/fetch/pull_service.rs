@@ -1,4 +1,4 @@
-//! The part of [`FetchService`] that reads from servers' pages.
+//! Reads from servers' pages: the part of [`FetchService`] for pulls.
 
 use super::attempt::Corrupt;
 use super::buffers::Granted;
@@ -11,13 +11,13 @@ use faro_pool::{Lease, PoolError, Purpose};
 use faro_sync::clock;
 use faro_wire::codes::FetchErrorCode;
 
-/// Why a read was not posted.
+/// The reason that a read was not posted.
 enum NotPosted {
-    /// No room in the arena.
+    /// The arena has no memory.
     NoMemory,
-    /// No room in the connection's queue.
+    /// The connection's queue is full.
     NoRoom,
-    /// The fabric will never take it.
+    /// The fabric will never accept the read.
     Impossible,
 }
 
@@ -31,7 +31,7 @@ impl NotPosted {
 }
 
 impl FetchService {
-    /// Posts what there is memory and room for, if the attempt is pulling.
+    /// Posts the reads that memory and room allow, if the attempt is pulling.
     pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> Granted {
         let Some(mut attempt) = self.attempts.remove(&id) else {
             return Granted::Served;
@@ -39,7 +39,8 @@ impl FetchService {
         let connection = attempt.connection;
         let waits_behind = self.awaiting_room.has_older(connection, attempt.request.id);
         let posted = match attempt.pull() {
-            // Others are before it, and it takes no memory while it waits.
+            // Older attempts wait for room on the connection. This one takes no memory while it
+            // waits.
             Some((_, pull)) if waits_behind && pull.is_between_batches() => Err(NotPosted::NoRoom),
             Some((stream, pull)) => self.post_reads(net, connection, id, stream, pull),
             None => Ok(()),
@@ -63,7 +64,7 @@ impl FetchService {
         }
     }
 
-    /// The next batch, or the versions of the one that has arrived.
+    /// Posts the reads of the next batch, or of the versions of the batch that has arrived.
     fn post_reads(
         &mut self,
         net: &mut Net,
@@ -106,11 +107,11 @@ impl FetchService {
                 Ok(token) => pull.posted(token),
                 Err((refused, target)) => {
                     pull.reserved.push_front(target);
-                    // A smaller batch; the next one takes the rest.
+                    // The batch becomes smaller, and the next one takes the rest.
                     match refused {
                         NotPosted::NoRoom if !pull.is_between_batches() => break,
                         NotPosted::NoRoom => {
-                            // It holds no memory while it waits for its peer.
+                            // The attempt holds no memory while it waits for its peer.
                             pull.reserved.clear();
                             pull.spare = None;
                             self.gave_back = true;
@@ -156,7 +157,7 @@ impl FetchService {
         }
     }
 
-    /// A read of ours ended.
+    /// Handles the end of a read that this service posted.
     pub(super) fn read_ended(
         &mut self,
         net: &mut Net,
@@ -167,7 +168,7 @@ impl FetchService {
         let Some(id) = self.reads.remove(&token) else {
             return;
         };
-        // Unknown: the attempt ended while the read was under way; the lease is returned now.
+        // If the attempt ended while its read was posted, the lease is returned now.
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
         };
@@ -188,11 +189,11 @@ impl FetchService {
             Some(versions) => self.judge(net, id, &versions),
             None => self.continue_pull(net, id),
         }
-        // An attempt that has ended has returned memory.
+        // If the attempt has ended, it has returned memory.
         self.offer_buffers(net);
     }
 
-    /// Ends a batch that has arrived as a whole, with its versions.
+    /// Judges a batch that has arrived completely, by its versions.
     fn judge(&mut self, net: &mut Net, id: u64, versions: &Lease) {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
@@ -233,9 +234,9 @@ impl FetchService {
         }
     }
 
-    /// The bytes that were read are not those of the server, although the version says that they did not
-    /// change: this connection reads no more. The server writes instead; if that brings wrong bytes as
-    /// well, the connection is at fault.
+    /// Stops reads on a connection whose reads brought wrong bytes, although the version says that
+    /// the page did not change. The server writes instead. If that brings wrong bytes as well, the
+    /// connection is at fault.
     fn stop_pulls(&mut self, id: u64, Corrupt { expected, got }: Corrupt) {
         self.counters.crc_errors.add(1);
         let Some(attempt) = self.attempts.get(&id) else {
@@ -251,8 +252,8 @@ impl FetchService {
         }
     }
 
-    /// Asks for what was not handed out again, on the same connection, to be written by the server. This
-    /// is no fault: pages change their contents.
+    /// Asks the server to write the blocks that were not handed out, on the same connection. This
+    /// counts as no fault: pages change their contents.
     fn ask_for_writes(&mut self, net: &mut Net, id: u64) {
         let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
             return;
@@ -262,7 +263,7 @@ impl FetchService {
             return;
         };
         if request.wanted().is_empty() {
-            // All blocks were handed out, so that no bytes can be missing.
+            // All blocks were handed out, so no bytes can be missing.
             let detail = "a pull ended without its last block".to_owned();
             return self.queue.fail(request, FetchErrorCode::Protocol, detail);
         }

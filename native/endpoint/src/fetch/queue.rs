@@ -1,11 +1,10 @@
-//! The requests of an endpoint, from their caller to a progress thread and back.
+//! The requests of an endpoint, on their way from the caller to a progress thread and back.
 
 use super::completion::{Completion, Completions};
 use super::completion_sink::CompletionSink;
 use super::deliver::Ready;
 use super::Request;
 use crate::counters::Counters;
-use crate::fabrics::fabric_code;
 use crate::limits::MAX_REQUESTS;
 use crate::net::{Inbox, PeerTable, Route};
 use crate::schedule::{ClientQueue, Exchange};
@@ -17,19 +16,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What the caller is told of a request that it cancelled.
+/// The message that the caller gets for a request that it cancelled.
 pub(super) const CANCELLED: &str = "the caller cancelled";
 const CLOSING: &str = "this endpoint is closing";
 
-/// What the queue asks of the [`FetchService`](super::FetchService) of a progress thread.
+/// A command of the queue to the [`FetchService`](super::FetchService) of a progress thread.
 pub(crate) enum Command {
-    /// Start on a request by this route.
+    /// Start a request on this route.
     Start(Request, Route),
-    /// Forget the caller's request of this id, if it is here.
+    /// Cancel the request with this caller's id, if it is on this thread.
     Cancel(u64),
 }
 
-/// Why a request was not admitted.
+/// The reason that a request was not admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AdmitError {
     UnknownPeer(u64),
@@ -37,17 +36,17 @@ pub(crate) enum AdmitError {
     Closed,
 }
 
-/// A request that could not be sent, and why.
+/// A request that could not be sent, and the reason.
 struct Unsent {
     request: Request,
     code: FetchErrorCode,
     why: String,
 }
 
-/// The requests of one endpoint; see the module's comment. Shared by all threads.
+/// The requests of one endpoint, shared by all its threads.
 pub(crate) struct RequestQueue {
     peers: Arc<PeerTable>,
-    /// Of the fabrics that this endpoint has.
+    /// The inboxes of the progress threads, one for each fabric that this endpoint has.
     inboxes: Vec<(FabricKind, Inbox<Command>)>,
     /// Requests that wait for their peer's permit.
     scheduled: ClientQueue<Request>,
@@ -75,10 +74,11 @@ impl RequestQueue {
         }
     }
 
-    /// Admits a new request to the peer of that handle, and returns the request's id.
+    /// Admits a new request to the peer with the handle `peer`, and returns the request's id.
     ///
     /// # Errors
-    /// See [`AdmitError`].
+    /// Fails if the peer is unknown, if `MAX_REQUESTS` are in flight, or if the endpoint is
+    /// closing.
     pub(crate) fn admit(
         &self,
         peer: u64,
@@ -104,12 +104,13 @@ impl RequestQueue {
         Ok(id)
     }
 
-    /// Sends a request by the best route that is not in back-off, or fails it.
+    /// Sends a request on the best route that is not in back-off, or fails it.
     pub(super) fn dispatch(&self, request: Request) {
         self.send_all(vec![request]);
     }
 
-    /// The same, but fails it with the fault that it had before. True: it was sent.
+    /// Sends a request like `dispatch`, but fails it with the fault that it had before. Returns
+    /// whether it was sent.
     pub(super) fn dispatch_or(&self, request: Request, code: FetchErrorCode, detail: &str) -> bool {
         let Err(unsent) = self.send(request) else {
             return true;
@@ -121,8 +122,8 @@ impl RequestQueue {
         false
     }
 
-    /// Sends requests, and those that are due because one of them could not be sent: in a loop,
-    /// because each of those may fail as well.
+    /// Sends requests. If one fails, those that become due in its place are sent too. This is a
+    /// loop because they may fail as well.
     fn send_all(&self, requests: Vec<Request>) {
         let mut requests = VecDeque::from(requests);
         while let Some(request) = requests.pop_front() {
@@ -133,8 +134,10 @@ impl RequestQueue {
         }
     }
 
+    /// Sends a request to the progress thread of its route.
+    ///
     /// # Errors
-    /// It has no route, or this endpoint is closing.
+    /// Fails if the request has no route or this endpoint is closing.
     fn send(&self, request: Request) -> Result<(), Box<Unsent>> {
         let unsent = |request, code, why| Err(Box::new(Unsent { request, code, why }));
         if self.is_closing() {
@@ -151,7 +154,7 @@ impl RequestQueue {
         Ok(())
     }
 
-    /// Cancels a request, wherever it is.
+    /// Cancels a request, on whichever thread it is.
     pub(crate) fn cancel(&self, request: u64) {
         if let Some(request) = self.scheduled.withdraw(|waiting| waiting.id == request) {
             return self.conclude(request, FetchErrorCode::Cancelled, CANCELLED.to_owned());
@@ -161,12 +164,12 @@ impl RequestQueue {
         }
     }
 
-    /// Something arrived from a peer that is read from.
+    /// Notes that something arrived from a peer that this endpoint reads from.
     pub(super) fn progress(&self, endpoint: EndpointId) {
         self.scheduled.progress(endpoint);
     }
 
-    /// Time has passed: requests that waited for others may be due.
+    /// Sends requests that have become due with time or in place of dropped ones.
     pub(crate) fn tick(&self, now: Instant) {
         for endpoint in self.sink.take_lost() {
             self.send_all(self.scheduled.ended(endpoint));
@@ -176,7 +179,7 @@ impl RequestQueue {
         }
     }
 
-    /// Requests wait for their peer's permit, so that `tick` is needed.
+    /// Returns whether requests wait for their peer's permit, so that `tick` must be called.
     pub(crate) fn has_waiting(&self) -> bool {
         self.scheduled.has_waiting()
     }
@@ -204,7 +207,7 @@ impl RequestQueue {
             request: request.id,
             first_block: ready.first_block as u32,
             block_count: delivery.blocks.len() as u32,
-            fabric: fabric_code(kind),
+            fabric: kind.code(),
             last,
             scarce: ready.scarce,
             outcome: Ok(delivery),
@@ -214,12 +217,12 @@ impl RequestQueue {
         }
     }
 
-    /// Ends a request with an error for all that was not handed out.
+    /// Ends a request with an error for all blocks that were not handed out.
     pub(super) fn fail(&self, request: Request, code: FetchErrorCode, detail: String) {
         self.send_all(self.end(request, code, detail));
     }
 
-    /// The same; returns the requests that are due in its place.
+    /// Ends a request with an error, and returns the requests that become due in its place.
     fn end(&self, request: Request, code: FetchErrorCode, detail: String) -> Vec<Request> {
         let endpoint = request.endpoint;
         self.conclude(request, code, detail);
@@ -251,18 +254,18 @@ impl RequestQueue {
         self.fail(request, FetchErrorCode::Closing, CLOSING.to_owned());
     }
 
-    /// The queues of completions, for the caller's threads.
+    /// Returns the queues of completions, for the caller's threads.
     pub(crate) fn completions(&self) -> &Completions {
         &self.sink.completions
     }
 
-    /// Requests that have not ended.
+    /// Returns the number of requests that have not ended.
     #[cfg(feature = "simulation")]
     pub(crate) fn in_flight(&self) -> usize {
         self.sink.in_flight.load(Ordering::Acquire)
     }
 
-    /// From now on every request fails with `Closing`.
+    /// Fails all waiting requests, and every later one, with `Closing`.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         for request in self.scheduled.close() {

@@ -1,4 +1,4 @@
-//! What a caller wants, and what was handed out of it.
+//! A caller's request, and the part of it that was handed out.
 
 use super::completion_sink::CompletionSink;
 use faro_fabric::{EndpointId, FabricKind};
@@ -9,31 +9,32 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A caller's request for blocks of one peer. It is ended once, by its last blocks or by an error;
-/// if it is dropped before, because a thread panicked, the drop ends it with an error.
+/// A caller's request for blocks of one peer. Its last blocks or an error end it, once. If it is
+/// dropped before, because a thread panicked, the drop ends it with an error.
 pub(crate) struct Request {
-    /// The caller's name for it.
+    /// The id that the caller knows.
     pub(crate) id: u64,
     /// The peer that has the blocks.
     pub(crate) endpoint: EndpointId,
     pub(crate) blocks: Vec<BlockId>,
-    /// The first `handed_out` blocks were handed out, or an error for them.
+    /// The number of blocks that were handed out, as bytes or as an error.
     pub(crate) handed_out: usize,
-    /// Attempts ask for the blocks before this one only.
+    /// Attempts ask only for the blocks before this position.
     until: usize,
-    /// Blocks that the arena cannot hold, by position, with their bytes. All come after
+    /// Positions and bytes of the blocks that the arena cannot hold. All positions are at or after
     /// `handed_out`.
     too_large: VecDeque<(usize, u64)>,
-    /// How long it may go without progress.
+    /// Maximum time without progress.
     pub(crate) idle_timeout: Duration,
-    /// The server has to write the bytes: what it offered to be read was gone.
+    /// True if the server must write the bytes, because the pages that it offered had changed.
     pub(crate) writes_only: bool,
     pub(crate) faults: Faults,
     pub(crate) busy: Busy,
-    /// The buffers of an attempt were taken from its silent server, and no bytes have arrived since.
+    /// True if an attempt's buffers were taken from its silent server and no bytes have arrived
+    /// since.
     pub(super) was_taken: bool,
     sink: Arc<CompletionSink>,
-    /// The caller has its last completion.
+    /// True if the caller has its last completion.
     ended: bool,
 }
 
@@ -63,33 +64,33 @@ impl Request {
         }
     }
 
-    /// The caller has, or is about to get, its last completion.
+    /// Notes that the caller has its last completion, or is about to get it.
     pub(super) fn ended(&mut self) {
         self.ended = true;
     }
 
-    /// The positions of the blocks that were not handed out.
+    /// Returns the positions of the blocks that were not handed out.
     pub(super) fn missing_range(&self) -> Range<usize> {
         self.handed_out..self.blocks.len()
     }
 
-    /// The blocks that were not handed out.
+    /// Returns the blocks that were not handed out.
     pub(crate) fn missing(&self) -> &[BlockId] {
         &self.blocks[self.handed_out..]
     }
 
-    /// Those of them that an attempt asks for.
+    /// Returns the missing blocks that the next attempt asks for.
     pub(super) fn wanted(&self) -> &[BlockId] {
         &self.blocks[self.handed_out..self.until]
     }
 
-    /// Nothing comes after what attempts ask for.
+    /// Returns whether the attempt's blocks are the last ones of the request.
     pub(super) fn is_last_part(&self) -> bool {
         self.until == self.blocks.len()
     }
 
-    /// The lengths of `wanted` are known. True: some block is above `room`, so that the attempt
-    /// asks for too much.
+    /// Notes the lengths of the `wanted` blocks. Returns true if a block is larger than `room`, so
+    /// that the attempt asks for too much.
     pub(super) fn leave_out(&mut self, lengths: &[u64], room: u64) -> bool {
         let at = (self.handed_out..).zip(lengths.iter().copied());
         let mut found: VecDeque<_> = at.filter(|(_, bytes)| *bytes > room).collect();
@@ -97,14 +98,14 @@ impl Request {
             return false;
         };
         self.until = *first;
-        // Those that are known come after `wanted`.
+        // The blocks already known as too large come after `wanted`.
         found.append(&mut self.too_large);
         self.too_large = found;
         true
     }
 
-    /// The bytes of the next block, if it is one that the arena cannot hold. It counts as handed
-    /// out.
+    /// Returns the bytes of the next block, if the arena cannot hold it. The block then counts as
+    /// handed out.
     pub(super) fn next_too_large(&mut self) -> Option<u64> {
         let at = self.handed_out;
         let (_, bytes) = *self.too_large.front().filter(|(next, _)| *next == at)?;
@@ -129,55 +130,51 @@ impl Drop for Request {
     }
 }
 
-/// How long the server has had no room for a request.
+/// The time for which the server has had no room for a request.
 #[derive(Debug, Default)]
 pub(crate) struct Busy {
     since: Option<Instant>,
-    /// It was first in the line and goes to the server now, past the others.
+    /// True if the request was first in its line and must now be sent before the others.
     pub(super) is_called: bool,
 }
 
 impl Busy {
-    /// It waits for room at the server from now on, if it did not before.
+    /// Notes that the request waits for room at the server. The time counts from the first call.
     pub(super) fn waits(&mut self, now: Instant) {
         self.since.get_or_insert(now);
     }
 
-    /// It has waited for `timeout`.
+    /// Returns whether the request has waited for `timeout`.
     pub(super) fn has_waited(&self, now: Instant, timeout: Duration) -> bool {
         self.since
             .is_some_and(|since| now.duration_since(since) >= timeout)
     }
 
-    /// The server has taken it.
+    /// Notes that the server has accepted the request.
     pub(super) fn taken(&mut self) {
         *self = Self::default();
     }
 }
 
-/// Faults of a request that was under way, counted by fabric.
+/// The faults of a request, counted by fabric.
 #[derive(Default)]
-pub(crate) struct Faults([u8; 3]);
+pub(crate) struct Faults([u8; FabricKind::ALL.len()]);
 
-/// What follows from a fault.
+/// The next step after a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// The best fabric that is not in back-off, which may be the same one.
+    /// Send it again on the best fabric that is not in back-off, which may be the same one.
     Again,
-    /// This route's back-off begins; another fabric, if there is one.
+    /// Put this route in back-off, and send it on another fabric if there is one.
     OtherFabric,
-    /// The request fails.
+    /// Fail the request.
     GiveUp,
 }
 
 impl Faults {
-    /// Counts one more. The third on one fabric ends the request.
+    /// Counts a fault and returns the next step. The third fault on one fabric ends the request.
     pub(crate) fn count(&mut self, fabric: FabricKind) -> Next {
-        let of_this = &mut self.0[match fabric {
-            FabricKind::Tcp => 0,
-            FabricKind::Shm => 1,
-            FabricKind::Verbs => 2,
-        }];
+        let of_this = &mut self.0[fabric.index()];
         *of_this += 1;
         match of_this {
             1 => Next::Again,

@@ -1,8 +1,8 @@
-//! The fetches of one progress thread: what goes out, comes in, runs out of time.
+//! The fetches of one progress thread: sends requests, handles replies, ends what is overdue.
 
 use super::attempt::Attempt;
 use super::awaiting_room::AwaitingRoom;
-use super::lines::Lines;
+use super::busy_servers::BusyServers;
 use super::queue::{Command, RequestQueue};
 use super::request::Request;
 use crate::counters::Counters;
@@ -21,56 +21,59 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The client service; see the module's comment.
+/// The client service of one progress thread.
 pub(crate) struct FetchService {
     pub(super) queue: Arc<RequestQueue>,
     commands: Receiver<Command>,
     pub(super) memory: Arc<Memory>,
     pub(super) counters: Arc<Counters>,
-    /// Requests that wait for a connection to open, by its other end.
+    /// Requests that wait for a connection to open, by peer.
     pub(super) waiting: HashMap<EndpointId, Vec<Request>>,
-    /// By the id on the wire, of which every attempt has its own.
+    /// Attempts by id on the wire, which is different for each attempt.
     pub(super) attempts: HashMap<u64, Attempt>,
-    /// The attempt at each request, by the caller's id.
+    /// The current attempt's id on the wire, by the request's id.
     pub(super) by_request: HashMap<u64, u64>,
     pub(super) deadlines: Deadlines,
-    /// The attempts that wait for arena memory: by the id of their request, the oldest first, and by
-    /// their id on the wire.
+    /// The attempts that wait for arena memory, as pairs of the request's id and the id on the
+    /// wire; the oldest request is first.
     pub(super) awaiting_memory: BTreeSet<(u64, u64)>,
     /// The attempts that wait for room in the queue of their connection.
     pub(super) awaiting_room: AwaitingRoom,
-    /// Requests whose attempts gave their memory up, by id: the oldest first.
+    /// Requests whose attempts gave up their memory, by id; the oldest is first.
     pub(super) put_back: BTreeMap<u64, Request>,
-    /// Connections on which nothing has arrived for a while although others waited for the memory of what was asked there.
+    /// Connections whose servers have sent nothing for a while, although other attempts waited for
+    /// the memory that requests there hold.
     pub(super) silent: HashSet<ConnectionId>,
-    /// An attempt may be at a request whose buffers were taken.
+    /// True if some attempts may belong to requests whose buffers were taken.
     pub(super) any_taken: bool,
     /// Requests that their servers had no room for, and those that came after them.
-    pub(super) lines: Lines,
-    /// When an attempt last went on.
+    pub(super) busy_servers: BusyServers,
+    /// The time of the last arrival for any attempt.
     pub(super) last_progress: Instant,
-    /// When memory last returned to the arena after a lease was refused.
+    /// The time at which memory last returned to the arena after a lease was refused.
     pub(super) memory_returned: Instant,
-    /// When an attempt in line last found no memory.
+    /// The time at which an attempt in line last found no memory.
     pub(super) short_at: Instant,
-    /// In this turn of its thread the service has returned memory that a connection had no room for.
+    /// True if the service, in this turn of its thread, has returned memory that a connection had
+    /// no room for.
     pub(super) gave_back: bool,
-    /// It did so in the last turn: the word that memory has returned may be of that.
+    /// The value of `gave_back` in the last turn: a report of returned memory may be about that
+    /// memory.
     own_return: bool,
-    /// Reads under way, by token: the id on the wire of their attempt, which may have ended.
+    /// The posted reads by token, with their attempt's id on the wire. The attempt may have ended.
     pub(super) reads: HashMap<u64, u64>,
-    /// When something last arrived on a connection that attempts were made on.
+    /// The time at which something last arrived on each connection with attempts.
     pub(super) heard: HashMap<ConnectionId, Instant>,
     /// Connections on which a read brought bytes that the server never had.
     pub(super) no_pulls: HashSet<ConnectionId>,
-    /// Lines of the log about them.
+    /// Limits the log lines about these connections.
     pub(super) corrupt_reads: RareLog,
-    /// Of the next read.
+    /// Token of the next read.
     pub(super) next_token: u64,
     next_wire_id: u64,
-    /// Bytes of the largest block that the arena can hold at once.
+    /// Size of the largest block that the arena can hold at once, in bytes.
     pub(super) largest_block: u64,
-    /// Bytes that a reply has, as far as the last ones tell.
+    /// Estimated size of a reply, in bytes, from the last replies.
     pub(super) reply_bytes: u64,
 }
 
@@ -81,7 +84,7 @@ impl FetchService {
         memory: Arc<Memory>,
         counters: Arc<Counters>,
     ) -> Self {
-        // A block that begins inside a page touches one more.
+        // A block that begins inside a page extends into one more page.
         let largest_block = memory
             .pool
             .share_bytes(Purpose::Read)
@@ -102,7 +105,7 @@ impl FetchService {
             put_back: BTreeMap::new(),
             silent: HashSet::default(),
             any_taken: false,
-            lines: Lines::default(),
+            busy_servers: BusyServers::default(),
             last_progress: clock::now(),
             memory_returned: clock::now(),
             short_at: clock::now(),
@@ -117,11 +120,11 @@ impl FetchService {
         }
     }
 
-    /// Starts on `request`, connecting first if there is need.
+    /// Starts `request`, and connects first if there is no connection.
     fn start(&mut self, net: &mut Net, mut request: Request, route: &Route) {
         let is_called = std::mem::take(&mut request.busy.is_called);
-        if !is_called && self.lines.has(request.endpoint) {
-            return self.lines.join(request, clock::now());
+        if !is_called && self.busy_servers.has(request.endpoint) {
+            return self.busy_servers.join(request, clock::now());
         }
         match net.open_to(route, request.idle_timeout) {
             Link::Open(connection) => self.issue(net, connection, request),
@@ -137,12 +140,12 @@ impl FetchService {
     pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, request: Request) {
         let deadline = clock::now() + request.idle_timeout;
         let mut attempt = self.attempt(connection, request, deadline);
-        // A buffer at once: a thousand tiny blocks then take a single round trip.
+        // With a buffer in the request, a thousand tiny blocks take a single round trip.
         let buffer = self.first_buffer(net, &mut attempt);
         self.ask(net, attempt, buffer);
     }
 
-    /// The same, without a buffer and with a deadline that began before.
+    /// Starts an attempt without a buffer, and with the deadline of an earlier attempt.
     pub(super) fn issue_before(
         &mut self,
         net: &mut Net,
@@ -182,7 +185,7 @@ impl FetchService {
         net.send(connection, id, ToServer::Fetch(fetch));
     }
 
-    /// The server says that it has written into buffers of ours.
+    /// Handles the server's report that it has written into offered buffers.
     fn written(&mut self, net: &mut Net, id: u64, written: &DataWritten) -> Result<(), WireError> {
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return Ok(());
@@ -190,8 +193,8 @@ impl FetchService {
         let connection = attempt.connection;
         for buffer in &written.buffers {
             let key = attempt.expect(buffer)?.key;
-            // A buffer is ours until it is revoked, and revoking needs no close once the server has
-            // said that the write is done.
+            // The lease returns only when its buffer is revoked. Once the server has reported the
+            // write, that takes effect at once.
             let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
                 let what = "key of an offered buffer";
                 return Err(WireError::BadValue { what, got: key });
@@ -219,7 +222,7 @@ impl FetchService {
             self.await_memory(id);
             self.offer_buffers(net);
         }
-        // The buffers that were revoked count no more on the connection.
+        // The revoked buffers no longer take room on the connection.
         self.has_room(net, connection);
         Ok(())
     }
@@ -257,7 +260,7 @@ impl Service for FetchService {
                     return Ok(());
                 }
                 let bytes = attempt.total();
-                self.lines.taken(server);
+                self.busy_servers.taken(server);
                 self.call_next(net, server);
                 self.note_reply(bytes);
                 self.await_memory(id);
@@ -312,12 +315,13 @@ impl Service for FetchService {
         }
     }
 
-    /// The connection is gone, and with it what was under way on it.
+    /// Retries the requests whose connection was lost.
     fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
         if let Some(endpoint) = closed.endpoint {
             match net.link(endpoint) {
                 Link::Opening => {}
-                // The peer reached us, even if we did not reach it.
+                // The peer has connected to this endpoint, even if this endpoint could not connect
+                // to it.
                 Link::Open(_) => self.on_open(net, endpoint),
                 Link::None => {
                     for request in self.waiting.remove(&endpoint).unwrap_or_default() {
@@ -363,7 +367,7 @@ impl Service for FetchService {
     }
 
     fn is_idle(&self) -> bool {
-        self.attempts.is_empty() && self.put_back.is_empty() && self.lines.is_empty()
+        self.attempts.is_empty() && self.put_back.is_empty() && self.busy_servers.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
@@ -378,7 +382,7 @@ impl Service for FetchService {
         }
         let waiting = std::mem::take(&mut self.waiting).into_values().flatten();
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        let in_line = self.lines.take();
+        let in_line = self.busy_servers.take();
         for request in waiting.chain(put_back).chain(in_line) {
             self.queue.fail_closing(request);
         }
@@ -387,12 +391,12 @@ impl Service for FetchService {
 
     fn redirect_commands(&mut self) {
         let put_back = std::mem::take(&mut self.put_back).into_values();
-        for request in put_back.chain(self.lines.take()) {
+        for request in put_back.chain(self.busy_servers.take()) {
             self.queue.dispatch(request);
         }
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                // The queue knows that this endpoint closes, or that this fabric is lost.
+                // The queue knows that this endpoint is closing, or that this fabric is lost.
                 Command::Start(request, _) => self.queue.dispatch(request),
                 Command::Cancel(_) => {}
             }

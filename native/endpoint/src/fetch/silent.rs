@@ -1,16 +1,16 @@
-//! Servers that say nothing while others wait for memory.
+//! Keeps servers that send nothing from holding memory that others wait for.
 //!
-//! A server that is silent keeps no memory from the others. In a shortage the buffers that it has to write into are taken
-//! from it, and each of its requests is asked again without a buffer, which costs no memory. Its deadline stays what it was,
-//! because nothing has arrived for it. From then on its attempts wait *behind*: they get memory after all others, and while
-//! the shortage lasts only of the half of the arena that others leave free.
+//! In a shortage, the buffers of a silent server are taken from it, and each of its requests is
+//! asked again without a buffer, which costs no memory. The deadline stays the same, because
+//! nothing has arrived for the request. From then on its attempts wait *behind*: they get memory
+//! after all others, and during the shortage only while less than half of the arena is in use.
 //!
 //! ```text
-//!   a connection   waits behind until something arrives on it
-//!   a request      whose server speaks, but brings it nothing: until bytes arrive for it
+//!   a connection                                waits behind until something arrives on it
+//!   a request whose server answers only others  waits behind until bytes arrive for it
 //! ```
-//! Then they are in line again, by the age of their requests. Reads that are under way stay: only the end of the connection
-//! takes their memory back.
+//! After that they are in line again, by the age of their requests. Posted reads keep their memory:
+//! only the end of the connection returns it.
 
 use super::attempt::Attempt;
 use super::FetchService;
@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 impl FetchService {
-    /// Something has arrived on the connection.
+    /// Notes that something has arrived on the connection.
     pub(super) fn hear(&mut self, connection: ConnectionId, now: Instant) {
         self.heard.insert(connection, now);
         if !self.silent.is_empty() {
@@ -35,12 +35,12 @@ impl FetchService {
         attempt.request.was_taken || self.silent.contains(&attempt.connection)
     }
 
-    /// Some attempts may wait behind. Saves the walks while none does.
+    /// Returns false if no attempt waits behind, which saves the search.
     fn has_behind(&self) -> bool {
         self.any_taken || !self.silent.is_empty()
     }
 
-    /// Removes those that wait behind from `awaiting_memory`.
+    /// Removes the attempts that wait behind from `awaiting_memory`, and returns them.
     pub(super) fn take_behind(&mut self) -> Vec<(u64, u64)> {
         if !self.has_behind() {
             return Vec::new();
@@ -57,13 +57,14 @@ impl FetchService {
         behind
     }
 
-    /// Those behind may have some of what is free: half of all is, or the shortage is over.
+    /// Returns whether attempts behind may have memory: half of the arena is free, or the shortage
+    /// is over.
     pub(super) fn has_memory_for_those_behind(&self) -> bool {
         !self.memory.is_half_full(Purpose::Read)
             || clock::now().duration_since(self.short_at) >= RELIEF_WAIT
     }
 
-    /// The oldest request in line for memory.
+    /// Returns the oldest request in line for memory.
     pub(super) fn first_in_line(&self) -> Option<u64> {
         let is_in_line = |(_, id): &&(u64, u64)| {
             let attempt = self.attempts.get(id);
@@ -76,7 +77,7 @@ impl FetchService {
         Some(*request)
     }
 
-    /// An attempt in line has waited for memory for long.
+    /// Returns whether an attempt in line has waited for memory for long.
     pub(super) fn is_waited_for(&self, is_long: impl Fn(Instant) -> bool) -> bool {
         let mut awaiting = self.awaiting_memory.iter();
         awaiting.any(|(_, id)| {
@@ -85,7 +86,7 @@ impl FetchService {
         })
     }
 
-    /// Notes the servers that have been silent for a while.
+    /// Notes the servers that have sent nothing for [`SILENCE_IN_SHORTAGE`].
     pub(super) fn find_silent(&mut self, now: Instant) {
         let is_long = |at: Instant| now.duration_since(at) >= SILENCE_IN_SHORTAGE;
         let attempts = self.attempts.values();
@@ -98,8 +99,9 @@ impl FetchService {
         self.silent.extend(silent);
     }
 
-    /// Takes the buffers from all attempts at silent servers. If none has any: from the younger half of those for which
-    /// nothing has arrived although their server speaks. True: some had buffers.
+    /// Takes the buffers from all attempts at silent servers. If none has any, takes them from the
+    /// younger half of the attempts for which nothing has arrived although their server answers
+    /// others. Returns whether any attempt had buffers.
     pub(super) fn take_from_silent(&mut self, net: &mut Net, now: Instant) -> bool {
         let is_long = |at: Instant| now.duration_since(at) >= SILENCE_IN_SHORTAGE;
         let all = self.attempts.iter();
@@ -123,7 +125,7 @@ impl FetchService {
         !taken.is_empty()
     }
 
-    /// Ends an attempt and asks for its request on the same connection, without a buffer.
+    /// Ends an attempt and sends its request again on the same connection, without a buffer.
     fn ask_again(&mut self, net: &mut Net, id: u64) {
         self.tell_server(net, id);
         let attempt = self.attempts.get(&id);
@@ -137,7 +139,7 @@ impl FetchService {
         }
     }
 
-    /// Looks whether any request waits behind for itself.
+    /// Updates `any_taken` from the current attempts.
     pub(super) fn look_for_taken(&mut self) {
         if self.any_taken {
             let attempts = self.attempts.values().map(|a| &a.request);

@@ -1,9 +1,9 @@
-//! How attempts end before their last block: the server refuses, the caller cancels, something fails.
+//! Ends attempts before their last block: the server refuses, the caller cancels, or a fault
+//! occurs.
 
 use super::queue::CANCELLED;
 use super::request::{Next, Request};
 use super::FetchService;
-use crate::fabrics::fabric_name;
 use crate::limits::{BUSY_RETRY, MAX_BUSY_RETRY};
 use crate::net::{Link, Net};
 use faro_fabric::EndpointId;
@@ -24,7 +24,9 @@ impl FetchService {
                 request.busy.waits(now);
                 if !request.busy.has_waited(now, request.idle_timeout) {
                     let hint = Duration::from_millis(u64::from(failed.retry_ms));
-                    return self.lines.refused(request, hint.min(MAX_BUSY_RETRY), now);
+                    return self
+                        .busy_servers
+                        .refused(request, hint.min(MAX_BUSY_RETRY), now);
                 }
                 FetchErrorCode::Refused
             }
@@ -37,23 +39,23 @@ impl FetchService {
         self.queue.fail(request, code, detail);
     }
 
-    /// A request to the server was taken or has ended, so that there may be room for one more: the first one of those
-    /// that wait for it is sent.
+    /// Sends the first request that waits for room at the server. Called when the server has
+    /// accepted or finished a request, because it may have room then.
     pub(super) fn call_next(&mut self, net: &mut Net, server: EndpointId) {
-        if let Some(request) = self.lines.next(server) {
+        if let Some(request) = self.busy_servers.next(server) {
             self.call(net, request);
         }
     }
 
-    /// Sends the requests that have waited for long enough for their servers' room, and ends those that have for too
-    /// long.
+    /// Sends the requests whose delay for a full server is over, and fails those whose timeout has
+    /// passed.
     pub(super) fn call_due(&mut self, net: &mut Net, now: Instant) {
-        for request in self.lines.expired(now) {
+        for request in self.busy_servers.expired(now) {
             let timeout = request.idle_timeout.as_millis();
             let detail = format!("the server had no room for {timeout} ms");
             self.queue.fail(request, FetchErrorCode::Refused, detail);
         }
-        for request in self.lines.due(BUSY_RETRY, now) {
+        for request in self.busy_servers.due(BUSY_RETRY, now) {
             self.call(net, request);
         }
     }
@@ -78,10 +80,10 @@ impl FetchService {
         }
     }
 
-    /// Removes a request that no attempt is made at now.
+    /// Removes and returns a request that has no attempt now.
     fn withdraw(&mut self, id: u64) -> Option<Request> {
         let request = self.put_back.remove(&id);
-        if let Some(request) = request.or_else(|| self.lines.withdraw(id)) {
+        if let Some(request) = request.or_else(|| self.busy_servers.withdraw(id)) {
             return Some(request);
         }
         self.waiting.values_mut().find_map(|waiting| {
@@ -90,7 +92,8 @@ impl FetchService {
         })
     }
 
-    /// A fault: what was not handed out is asked for again, on this fabric and then on the next.
+    /// Handles a fault: asks for the missing blocks again, on this fabric first and then on the
+    /// next one.
     pub(super) fn fault(&mut self, net: &mut Net, id: u64, code: FetchErrorCode, detail: &str) {
         self.tell_server(net, id);
         let Some(mut request) = self.end(net, id) else {
@@ -105,7 +108,7 @@ impl FetchService {
             }
         }
         let (caller, missing) = (request.id, request.missing().len());
-        let (of, name) = (request.blocks.len(), fabric_name(net.kind()));
+        let (of, name) = (request.blocks.len(), net.kind().name());
         if self.queue.dispatch_or(request, code, detail) {
             self.counters.retries.add(1);
             log::info!(
@@ -114,8 +117,8 @@ impl FetchService {
         }
     }
 
-    /// Ends an attempt that has no more to bring. If its request has more blocks, those that the arena
-    /// cannot hold get an error each, and an attempt at the others follows.
+    /// Ends an attempt that has brought all its blocks. If its request has more, each block that
+    /// the arena cannot hold gets an error, and a new attempt asks for the others.
     pub(super) fn next_part(&mut self, net: &mut Net, id: u64) {
         let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
             return;
@@ -144,7 +147,8 @@ impl FetchService {
         }
     }
 
-    /// The server need not go on, or the client has read what it was offered. To a closed connection the message vanishes.
+    /// Tells the server to stop, or that the client has read what it was offered. On a closed
+    /// connection the message is dropped.
     pub(super) fn tell_server(&mut self, net: &mut Net, id: u64) {
         if let Some(attempt) = self.attempts.get(&id) {
             net.send(attempt.connection, id, ToServer::Cancel);
@@ -161,7 +165,8 @@ impl FetchService {
         self.awaiting_memory.remove(&(request.id, id));
         self.awaiting_room.remove(connection, (request.id, id));
         for key in keys {
-            // `Later`: the fabric keeps the lease until no write can reach it.
+            // If the result is `Revoked::Later`, the fabric keeps the lease until no write can
+            // reach it.
             drop(net.revoke(key));
         }
         Some(request)

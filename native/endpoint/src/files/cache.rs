@@ -10,7 +10,7 @@ pub(super) type Cache<K, V, W> = quick_cache::sync::Cache<K, V, W, TableKeys>;
 /// Each has its part of the room, so there are few: a large offset table has to fit into one.
 const SHARDS: usize = 16;
 
-/// Room for `weight`, which is some `entries`.
+/// Returns a cache for `weight`, which is about `entries` entries.
 pub(super) fn new<K, V, W>(weight: u64, entries: usize, weighter: W) -> Cache<K, V, W>
 where
     K: Hash + Eq + Clone,

@@ -65,13 +65,14 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// For an endpoint whose arena has so many bytes: paths take up to an eighth of that beside the arena,
-    /// and so do offsets.
+    /// Returns a catalog for an endpoint whose arena has `arena_bytes` bytes: paths take up to an
+    /// eighth of that in addition to the arena, and so do offsets.
     pub(crate) fn new(arena_bytes: u64) -> Self {
         Self::bounded(open_file_bound(), MAX_KNOWN_BYTES.min(arena_bytes / 8))
     }
 
-    /// With at most so many open files, at least 2, and so many bytes of paths, and of offsets.
+    /// Returns a catalog with at most `open_files` open files (at least 2), and at most `bytes`
+    /// bytes of paths, and of offsets.
     fn bounded(open_files: usize, bytes: u64) -> Self {
         let outputs = (bytes / TYPICAL_OUTPUT) as usize;
         Self {
@@ -84,12 +85,13 @@ impl Catalog {
         }
     }
 
-    /// Bytes of paths, and of offsets.
+    /// Returns the bytes of paths, and of offsets.
     pub(crate) fn held_bytes(&self) -> (u64, u64) {
         (self.known.weight(), self.stores.offset_bytes())
     }
 
-    /// The output that `peer` wants; or `resume`, which is made only then, is called with the answer later.
+    /// Returns the output that `peer` wants, if it is known. Otherwise `resume` makes the receiver
+    /// of the answer, which comes later.
     pub(crate) fn look_up(
         &self,
         peer: Payer,
@@ -106,7 +108,7 @@ impl Catalog {
         }
     }
 
-    /// The output, if it is known. Does not sleep.
+    /// Returns the output, if it is known. Does not sleep.
     pub(crate) fn ready(&self, id: OutputId) -> Option<Arc<Output>> {
         self.known.get(&id).filter(|output| !output.is_replaced())
     }
@@ -135,7 +137,7 @@ impl Catalog {
         }
     }
 
-    /// Nothing waits for answers any more: this endpoint has closed.
+    /// Drops all waiting requests, because this endpoint has closed.
     pub(crate) fn close(&self) {
         self.questions.close();
     }
@@ -156,9 +158,9 @@ impl Catalog {
         }
     }
 
-    /// Forgets all outputs of a shuffle and closes their files. A request that comes later asks for them
-    /// anew, and would keep files open that are deleted meanwhile: forget again afterwards, or `sweep`
-    /// will find them.
+    /// Forgets all outputs of a shuffle and closes their files. A later request asks for them
+    /// again, and would keep files open that are deleted meanwhile: call this again afterwards, or
+    /// `sweep` will find them.
     pub(crate) fn forget(&self, shuffle: u32) {
         self.known.retain(|id, output| {
             let stays = id.shuffle_id != shuffle;
@@ -170,12 +172,13 @@ impl Catalog {
         });
     }
 
-    /// Number of open files, data and index.
+    /// Returns the number of open files, data and index.
     pub(crate) fn open_files(&self) -> usize {
         self.stores.descriptors.open_files()
     }
 
-    /// The output from now on: the one that is known if nothing changed, so that its cached chunks stay.
+    /// Keeps an opened output, or returns the known one if nothing changed, so that its cached
+    /// chunks stay valid.
     fn keep(&self, id: OutputId, opened: Output) -> Arc<Output> {
         match self.ready(id) {
             Some(known) if known.is_same(&opened) => return known,
@@ -351,7 +354,7 @@ mod tests {
         assert!(offsets <= 1 << 20, "{offsets} bytes of offsets");
     }
 
-    /// A request reads every output of `maps` once.
+    /// Reads every output of `maps` once, as a request does.
     fn scan(catalog: &Catalog, maps: std::ops::Range<i64>) {
         for map in maps {
             let output = catalog.ready(id(map)).unwrap();

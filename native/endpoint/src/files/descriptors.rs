@@ -6,10 +6,11 @@
 //!     ▲                                          │
 //!     └── closed (the permit returns) ◀──────────┴── idle: in the cache, until evicted, replaced or deleted
 //! ```
-//! A file is opened only with a permit, and the permit returns after it was closed, so open files never
-//! exceed the bound. The cache holds fewer than there are permits; the rest is for files that were
-//! evicted while they were being read. A thread that finds no permit closes idle files and waits.
-//! No thread waits for a permit while it holds a descriptor, so those that hold one go on and return it.
+//! A file is opened only with a permit, and the permit returns after it was closed, so open files
+//! never exceed the bound. The cache holds fewer files than there are permits; the other permits
+//! are for files that were evicted while they were being read. A thread that finds no permit closes
+//! idle files and waits. No thread waits for a permit while it holds a descriptor, so the threads
+//! that hold one continue and return it.
 //!
 //! The cache keeps what is used again and again when a scan reads each file once (`quick_cache`).
 //!
@@ -82,8 +83,8 @@ pub(super) struct OutputDescriptor {
 }
 
 impl OutputDescriptor {
-    /// The file is still what it was when the output was opened first. If it is not, the output is
-    /// marked as replaced.
+    /// Returns whether the file is the same as when the output was first opened. If it is not,
+    /// marks the output as replaced.
     pub(super) fn is_current(&self) -> bool {
         self.files.check_open(self.part, &self.opened.file)
     }
@@ -104,12 +105,12 @@ impl OpenFile for OutputDescriptor {
 pub(super) struct Descriptors {
     permits: Arc<DescriptorPermits>,
     idle: Cache<FileKey, Arc<OutputDescriptor>, UnitWeighter>,
-    /// Files that the sweep under way has still to look at.
+    /// Files that the current sweep has yet to check.
     unswept: Mutex<Vec<FileKey>>,
 }
 
 impl Descriptors {
-    /// At most `bound` files, at least 2.
+    /// Returns a cache of at most `bound` open files, at least 2.
     pub(super) fn new(bound: usize) -> Self {
         let reserve = (bound / 8).clamp(bound.min(16), 256);
         let kept = bound.saturating_sub(reserve).max(1);
@@ -124,12 +125,12 @@ impl Descriptors {
         }
     }
 
-    /// Files open now.
+    /// Returns the number of open files.
     pub(super) fn open_files(&self) -> usize {
         lock(&self.permits.state).taken
     }
 
-    /// The file, if it is open; a use of it. Does not sleep.
+    /// Returns the file if it is open, which counts as a use. Does not sleep.
     pub(super) fn get(&self, key: FileKey) -> Option<Arc<OutputDescriptor>> {
         self.idle.get(&key)
     }
@@ -180,7 +181,7 @@ impl Descriptors {
         [open(&files.index, index), open(&files.data, data)]
     }
 
-    /// Keeps a file of `open_both` open from now on, as long as there is room.
+    /// Keeps a file of `open_both` open as long as there is room.
     pub(super) fn keep(
         &self,
         files: &Arc<Files>,
@@ -234,7 +235,7 @@ impl Descriptors {
         }
     }
 
-    /// `N` permits at once, so that no thread holds one while it waits for another.
+    /// Takes `N` permits at once, so that no thread holds one while it waits for another.
     fn permits<const N: usize>(&self) -> [Permit; N] {
         let permits = &self.permits;
         let mut state = lock(&permits.state);

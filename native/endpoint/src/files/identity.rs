@@ -49,7 +49,7 @@ impl FileIdentity {
         Ok(Self::from(fstat(file)?))
     }
 
-    /// Bytes of the file.
+    /// Returns the length of the file in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -72,10 +72,10 @@ pub(super) struct Files {
     pub(super) generation: u64,
     data: Box<Path>,
     index: Box<Path>,
-    /// `None`: there is no data file.
+    /// The data file's identity; `None` if there was no data file.
     data_was: Option<FileIdentity>,
     index_was: FileIdentity,
-    /// One of them is not what it was: the output has to be opened anew.
+    /// True if a file was found to be another one: the output must be opened again.
     replaced: AtomicBool,
 }
 
@@ -117,7 +117,7 @@ impl Files {
         }
     }
 
-    /// Bytes of the file, 0 if there was none.
+    /// Returns the length of the file in bytes; 0 if there was none.
     pub(super) fn bytes_of(&self, part: OutputFileKind) -> u64 {
         self.was(part).map_or(0, |was| was.bytes())
     }
@@ -141,7 +141,7 @@ impl Files {
         self.check(part, FileIdentity::of(file).ok())
     }
 
-    /// As `check_open`, of what the paths lead to now.
+    /// Checks the files that the paths lead to now, as `check_open` checks open files.
     pub(super) fn check_paths(&self) -> bool {
         [OutputFileKind::Index, OutputFileKind::Data]
             .into_iter()
@@ -159,7 +159,7 @@ impl Files {
         same
     }
 
-    /// Bytes of memory.
+    /// Returns the memory that this takes, in bytes.
     pub(super) fn bytes(&self) -> usize {
         size_of::<Self>() + self.data.as_os_str().len() + self.index.as_os_str().len()
     }

@@ -4,8 +4,8 @@ use faro_sync::lock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Touches the cache's entry once in so many uses, so that the cache keeps what is used often.
-const TOLD: u32 = 4;
+/// One use in this many asks the cache, so that the cache keeps entries that are often used.
+const ASK_EVERY: u32 = 4;
 
 /// Place at which a value was found last.
 pub(super) struct Last<T> {
@@ -23,10 +23,10 @@ impl<T> Default for Last<T> {
 }
 
 impl<T> Last<T> {
-    /// The value; `look_up` looks into the cache, which counts as a use there.
+    /// Returns the value. `look_up` asks the cache, which counts as a use there.
     pub(super) fn find(&self, look_up: impl FnOnce() -> Option<Arc<T>>) -> Option<Arc<T>> {
         let uses = self.uses.fetch_add(1, Ordering::Relaxed);
-        let last = match uses % TOLD {
+        let last = match uses % ASK_EVERY {
             0 => None,
             _ => lock(&self.value).upgrade(),
         };

@@ -7,7 +7,7 @@ pub(super) enum Offsets {
 }
 
 impl Offsets {
-    /// The offsets of an index file, all of it.
+    /// Parses all offsets of an index file.
     pub(super) fn parse(raw: &[u8]) -> Self {
         let all = || raw.chunks_exact(8).map(big_endian);
         match all().map(u32::try_from).collect() {
@@ -23,7 +23,7 @@ impl Offsets {
         }
     }
 
-    /// Bytes of memory.
+    /// Returns the memory that this takes, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let table = match self {
             Self::Narrow(table) => size_of_val(&**table),
@@ -33,7 +33,7 @@ impl Offsets {
     }
 }
 
-/// One offset of an index file, from its 8 bytes.
+/// Decodes one offset of an index file from its 8 bytes.
 pub(super) fn big_endian(bytes: &[u8]) -> u64 {
     bytes
         .iter()

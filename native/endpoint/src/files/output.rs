@@ -7,8 +7,8 @@
 //! (Spark's `IndexShuffleBlockResolver`.) Nothing is believed: every offset is checked when it is
 //! used.
 //!
-//! An `Output` is one generation of the files: it knows their paths and what they were, and never
-//! changes. It holds no descriptor and no offsets; those are in `Stores`, as far as there is room.
+//! An `Output` is one generation of the files: it knows their paths and identities, and never
+//! changes. It holds no descriptor and no offsets; `Stores` holds those, as far as there is room.
 
 use super::descriptors::{Opened, OutputDescriptor};
 use super::identity::{FileIdentity, Files, OutputFileKind, OutputFiles};
@@ -32,7 +32,7 @@ use std::time::Duration;
 const REOPENINGS: u32 = 3;
 /// Pause before each.
 const REOPEN_PAUSE: Duration = Duration::from_millis(2);
-/// Loads an index once it had a miss for each so many of its partitions.
+/// The whole index is loaded after (partitions / `PARTITIONS_PER_MISS`) misses.
 const PARTITIONS_PER_MISS: u64 = 64;
 
 /// Reason why blocks cannot be located.
@@ -50,7 +50,7 @@ pub(crate) enum Unlocated {
 pub(crate) struct Output {
     files: Arc<Files>,
     stores: Arc<Stores>,
-    /// `None`: there is no data file or nothing in it, which is right only if all partitions are
+    /// The data file; `None` if it is missing or empty, which is right only if all partitions are
     /// empty.
     data: Option<Region>,
     /// Read by `OpenRegion` only, never through the chunk cache.
@@ -61,7 +61,8 @@ pub(crate) struct Output {
     table: Last<Offsets>,
     /// Look-ups of offsets that were not in memory, since the index was loaded last.
     misses: AtomicU32,
-    /// `data`, mapped for the device, once it was wanted; `None`: it cannot be.
+    /// `data` mapped for the device, after the first use; `None` in it if the file cannot be
+    /// mapped.
     mapped: OnceLock<Option<Arc<Lease>>>,
 }
 
@@ -220,12 +221,12 @@ impl Output {
         self.is_whole
     }
 
-    /// Its files were found to be others, or gone.
+    /// Returns whether its files were found to be others, or missing.
     pub(crate) fn is_replaced(&self) -> bool {
         self.files.is_replaced()
     }
 
-    /// Other files were opened in their place.
+    /// Marks it as replaced, because other files were opened under its paths.
     pub(crate) fn mark_replaced(&self) {
         self.files.mark_replaced();
     }
@@ -240,7 +241,7 @@ impl Output {
         self.files.is_same(&other.files)
     }
 
-    /// Bytes of memory, without what the stores keep of it.
+    /// Returns the memory that this takes, in bytes, without the stores' part.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + 2 * size_of::<PartSource>() + self.files.bytes()
     }
@@ -280,12 +281,13 @@ impl Output {
         })
     }
 
-    /// The bytes of the partitions; `None` when they are all empty.
+    /// Returns the bytes of the partitions; `None` if all are empty.
     pub(crate) fn region(&self) -> Option<&Region> {
         self.data.as_ref()
     }
 
-    /// The bytes of the partitions where the device can read them, in modes that have that.
+    /// Returns the bytes of the partitions as a mapping that the device can read, in modes that
+    /// have one.
     pub(crate) fn mapped(&self, pool: &Arc<Pool>, mode: RegionMode) -> Option<&Arc<Lease>> {
         let region = self.data.as_ref()?;
         let mapped = || {
@@ -324,12 +326,13 @@ impl Output {
         self.stores.drop_offsets(self.files.generation);
     }
 
-    /// At least 1.
+    /// Returns the number of partitions, at least 1.
     fn partitions(&self) -> u64 {
         self.index.bytes() / 8 - 1
     }
 
-    /// Two offsets of the index file; all of them are kept if it is small or asked for often.
+    /// Reads two offsets of the index file. Keeps all offsets if the file is small or often asked
+    /// for.
     fn read_offsets(&self, start: u32, end: u32, sleep: Sleep) -> Result<[u64; 2], Unlocated> {
         if sleep == Sleep::Never {
             let index = self.index.opened().ok_or(Unlocated::Cold)?;
@@ -361,7 +364,7 @@ impl Output {
         let table = Offsets::parse(&raw);
         let pair = [start, end].map(|at| table.get(at as usize).unwrap_or(0));
         self.stores.keep_offsets(self.files.generation, table);
-        // As long as the table is there, the index is not read.
+        // The index is not read again while the table is kept.
         self.stores
             .descriptors
             .close(self.files.key(OutputFileKind::Index));
@@ -375,7 +378,8 @@ impl Drop for Output {
     }
 }
 
-/// The offsets at two positions of an index, with one `read` of (offset, buffer) if they are neighbours.
+/// Reads the offsets at two positions of an index, with one `read` of (offset, buffer) if they are
+/// adjacent.
 fn read_pair<E>(
     start: u32,
     end: u32,

@@ -117,7 +117,7 @@ impl Questions {
         Asked::Waiting
     }
 
-    /// Some wait in the queue.
+    /// Returns whether any question waits in the queue.
     #[cfg(feature = "simulation")]
     pub(super) fn has_any(&self) -> bool {
         !self.queue.1.is_empty()
@@ -149,7 +149,7 @@ impl Questions {
         drop(open);
     }
 
-    /// The questions that have been open for longer than `age`.
+    /// Returns the questions that have been open for longer than `age`.
     pub(super) fn older_than(&self, now: Instant, age: Duration) -> Vec<OutputId> {
         let open = lock(&self.open);
         let old = open

@@ -28,7 +28,8 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// At most so many open files, at least 2, and so many bytes of tables.
+    /// Returns stores of at most `open_files` open files, at least 2, and at most `bytes` bytes of
+    /// tables.
     pub(super) fn new(open_files: usize, bytes: u64) -> Arc<Self> {
         let tables = (bytes / TYPICAL_TABLE) as usize;
         Arc::new(Self {
@@ -38,7 +39,7 @@ impl Stores {
         })
     }
 
-    /// A number that no files had before.
+    /// Returns a number that no files had before.
     pub(super) fn next_generation(&self) -> u64 {
         self.generation.fetch_add(1, Ordering::Relaxed)
     }
@@ -60,7 +61,7 @@ impl Stores {
         self.tables.remove(&generation);
     }
 
-    /// Bytes of all tables.
+    /// Returns the bytes of all tables.
     pub(super) fn offset_bytes(&self) -> u64 {
         self.tables.weight()
     }

@@ -8,14 +8,14 @@
 //!   a, the smaller id                        b, the larger id
 //!   makes ca ─────────────────╲ ╱─────────── makes cb
 //!   accepts cb, stays with ca ◀╳▶ accepts ca: what waits for cb moves to ca, new requests take ca
-//!                             ◀───────────── closes cb once nothing is under way on it
+//!                             ◀───────────── closes cb once no request uses it
 //! ```
 //! Rules:
 //! 1. A connection is begun only while there is none to that endpoint, opening or open.
 //! 2. A message takes the best one: what the smaller id made before what the larger id made, and
 //!    of those that one side made the newest.
 //! 3. A connection is closed as surplus only by its maker, only while a better one is open, and
-//!    only when nothing is under way on it in either direction.
+//!    only when no request uses it in either direction.
 //!
 //! Nothing is lost, because `cb` exists beside `ca` only if a began `ca` before it accepted `cb` (1), so a has put no
 //! request on `cb`, and puts none there as long as it has `ca` (2). From the moment b accepts `ca` it puts none on `cb`
@@ -109,7 +109,7 @@ impl Connections {
         self.own <= endpoint
     }
 
-    /// The best connection to `endpoint`.
+    /// Returns the best connection to `endpoint`.
     pub(super) fn link(&self, endpoint: EndpointId) -> Link {
         let outgoing = self.prefers_outgoing(endpoint);
         let connections = self.by_endpoint.get(&endpoint).into_iter().flatten();
@@ -123,17 +123,17 @@ impl Connections {
         }
     }
 
-    /// The other end of a connection, until it is closed.
+    /// Returns the other end of a connection, until it is closed.
     pub(super) fn endpoint_of(&self, id: ConnectionId) -> Option<EndpointId> {
         self.endpoints.get(&id).copied()
     }
 
-    /// A connection was begun.
+    /// Adds a connection that this endpoint has begun.
     pub(super) fn begun(&mut self, endpoint: EndpointId, id: ConnectionId) {
         self.insert(endpoint, id, true, ConnectionState::Opening);
     }
 
-    /// One that was begun is open.
+    /// Notes that a connection that this endpoint has begun is open.
     pub(super) fn connected(&mut self, id: ConnectionId) {
         let endpoint = self.endpoints.get(&id);
         let connections = endpoint.and_then(|endpoint| self.by_endpoint.get_mut(endpoint));
@@ -142,8 +142,8 @@ impl Connections {
         }
     }
 
-    /// A peer made one. Returns the outgoing connection that is not needed any more before it is
-    /// open: removed here, to be closed.
+    /// Adds a connection that a peer made. Returns the outgoing connection that is no longer needed
+    /// although it is not open yet; it was removed, and the caller closes it.
     pub(super) fn accepted(
         &mut self,
         endpoint: EndpointId,
@@ -165,7 +165,8 @@ impl Connections {
         Some(unneeded.id)
     }
 
-    /// Returns the redundant outgoing connections: to be closed when nothing is under way on them.
+    /// Returns the redundant outgoing connections. The caller closes them when no request uses
+    /// them.
     pub(super) fn surplus(&mut self) -> Vec<ConnectionId> {
         let (by_endpoint, endpoints) = (&self.by_endpoint, &self.endpoints);
         let has_incoming =
@@ -177,7 +178,7 @@ impl Connections {
         self.surplus.clone()
     }
 
-    /// It ended, or is about to. `None`: it was removed before.
+    /// Removes a connection that has ended or is about to. Returns `None` if it was removed before.
     pub(super) fn removed(&mut self, id: ConnectionId) -> Option<Removed> {
         let endpoint = self.endpoints.remove(&id)?;
         let connections = self.by_endpoint.get_mut(&endpoint)?;

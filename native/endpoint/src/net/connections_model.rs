@@ -29,7 +29,7 @@ struct Side {
     connections: Connections,
     /// Requests that wait for a connection to open.
     waiting: Vec<u64>,
-    /// Requests under way, and on which connection.
+    /// The requests in flight, with their connection.
     attempts: HashMap<u64, usize>,
     /// Fetches of the other side to be answered.
     serving: HashSet<(usize, u64)>,
@@ -48,7 +48,7 @@ struct World {
     conns: Vec<Conn>,
     done: HashSet<u64>,
     cuts: usize,
-    /// Makers close connections on which nothing is under way, at any time.
+    /// True if makers close unused connections at any time.
     closes_idle: bool,
     /// Requests that saw a fault.
     faults: usize,
@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// A connection is open or gone: what waits is tried again, as a service does it.
+    /// Tries waiting requests again after a connection was opened or closed, as a service does.
     fn start_waiting(&mut self, side: usize) {
         for request in std::mem::take(&mut self.sides[side].waiting) {
             self.start(side, request);
@@ -189,7 +189,7 @@ impl World {
         again.into_iter().for_each(|id| self.start(side, id));
     }
 
-    /// Closes those of the connections on which nothing is under way.
+    /// Closes those of the connections that no request uses.
     fn close_unused(&mut self, side: usize, connections: Vec<ConnectionId>) {
         for id in connections {
             let (at, here) = (id.0 as usize, &self.sides[side]);
@@ -224,7 +224,7 @@ impl World {
         }
     }
 
-    /// The network drops everything; each end hears of it in its own time.
+    /// Drops the network's connection; each end learns of it in its own time.
     fn cut(&mut self, at: usize) {
         self.cuts += 1;
         for to in &mut self.conns[at].to {

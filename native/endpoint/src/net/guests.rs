@@ -15,8 +15,8 @@ pub(super) struct AcceptedConnections {
 }
 
 impl AcceptedConnections {
-    /// A peer has made a connection. Returns one of the same peer that has to be closed: a peer makes another one only
-    /// when it has lost the last, so its oldest is the least use.
+    /// Adds a connection that a peer made. Returns a connection of the same peer to close: a peer
+    /// makes another one only after it has lost the last, so its oldest one is the least useful.
     pub(super) fn came(
         &mut self,
         endpoint: EndpointId,
@@ -37,8 +37,8 @@ impl AcceptedConnections {
         Some(oldest)
     }
 
-    /// The guests' connections, if they are too many: one of them has to be closed. `is_guest`: whether the card of an
-    /// endpoint is still not here.
+    /// Returns the guests' connections if there are too many, so that one of them must be closed.
+    /// `is_guest` says whether an endpoint's card is still missing.
     pub(super) fn too_many_guests(
         &mut self,
         is_guest: impl Fn(EndpointId) -> bool,
@@ -52,7 +52,7 @@ impl AcceptedConnections {
         }
     }
 
-    /// A connection has ended, or is about to.
+    /// Removes a connection that has ended or is about to.
     pub(super) fn ended(&mut self, endpoint: EndpointId, connection: ConnectionId) {
         self.guests.remove(&connection);
         if let Some(of_peer) = self.by_peer.get_mut(&endpoint) {

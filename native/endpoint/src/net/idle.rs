@@ -1,4 +1,4 @@
-//! When each open connection was last used, and which are closed because they are not.
+//! Tracks when each open connection was last used, and which ones to close because they are unused.
 //!
 //! A connection that neither side used for the idle time is closed by the side that made it, so that
 //! the two sides do not both do it. While the fabric wants fewer connections (`verbs`: most of the
@@ -50,14 +50,14 @@ impl Idleness {
         self.now = now;
     }
 
-    /// A connection is open.
+    /// Adds an open connection.
     pub(super) fn opened(&mut self, connection: ConnectionId, outgoing: bool) {
         let last = self.now;
         self.by_connection
             .insert(connection, ConnectionUsage { last, outgoing });
     }
 
-    /// Something was sent or came.
+    /// Notes that something was sent or has arrived.
     pub(super) fn used(&mut self, connection: ConnectionId) {
         if let Some(usage) = self.by_connection.get_mut(&connection) {
             usage.last = self.now;
@@ -68,13 +68,13 @@ impl Idleness {
         self.by_connection.remove(&connection);
     }
 
-    /// The one of these that was used least recently.
+    /// Returns the least recently used of these connections.
     pub(super) fn least_used(&self, of: &[ConnectionId]) -> Option<ConnectionId> {
         let last = |id: &&ConnectionId| self.by_connection.get(id).map(|usage| (usage.last, id.0));
         of.iter().min_by_key(last).copied()
     }
 
-    /// Connections that are to be closed unless something keeps them, least recently used first.
+    /// Returns the connections to close unless a service keeps them, least recently used first.
     pub(super) fn expired(&mut self, crowded: bool) -> Vec<ConnectionId> {
         let now = self.now;
         let every = self.idle / LOOKS;
@@ -109,7 +109,8 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(60);
 
-    /// Connections 1 to 16, number n last used at second n; those with even numbers are outgoing.
+    /// Returns connections 1 to 16. Number n was last used at second n; those with even numbers are
+    /// outgoing.
     fn sixteen(idle: Duration) -> (Idleness, Instant) {
         let start = Instant::now();
         let mut idleness = Idleness::new(idle, start);

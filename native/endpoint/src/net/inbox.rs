@@ -40,25 +40,25 @@ impl Doorbell {
         }
     }
 
-    /// The arena has memory again.
+    /// Tells the thread that the arena has memory again.
     pub(crate) fn memory_returned(&self) {
         self.memory.store(true, Ordering::Release);
         self.ring();
     }
 
-    /// The thread is to end.
+    /// Tells the thread to end.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.ring();
     }
 
-    /// To be called before queues are looked at: what is sent after that look rings again. A swap
-    /// and not a store, because reading a sender's `true` is what makes its command visible here.
+    /// Must be called before queues are read: a message that is sent later rings again. It is a
+    /// swap and not a store, because reading a sender's `true` makes the sender's command visible.
     pub(crate) fn answer(&self) {
         self.rung.swap(false, Ordering::AcqRel);
     }
 
-    /// Has memory come back since this was last asked?
+    /// Returns whether memory has returned since the last call.
     pub(crate) fn take_memory(&self) -> bool {
         self.memory.swap(false, Ordering::AcqRel)
     }
@@ -94,7 +94,7 @@ impl<T> Clone for Inbox<T> {
 }
 
 impl<T> Inbox<T> {
-    /// The service's end is the receiver.
+    /// Returns an inbox, and the receiver, which is the service's end.
     pub(crate) fn new(doorbell: &Arc<Doorbell>) -> (Self, Receiver<T>) {
         let (sender, receiver) = crossbeam_channel::unbounded();
         let doorbell = Arc::clone(doorbell);

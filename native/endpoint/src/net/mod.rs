@@ -136,7 +136,8 @@ impl Net {
         self.fabric.read(connection, read)
     }
 
-    /// Lets the peer reach a lease until it is revoked; `None`: the connection is gone or full.
+    /// Exposes a lease to the peer until it is revoked. Returns `None` if the connection is closed
+    /// or full.
     pub(crate) fn expose(
         &mut self,
         connection: ConnectionId,
@@ -192,7 +193,7 @@ impl Net {
         }
     }
 
-    /// The route to that endpoint by this fabric failed.
+    /// Notes that the route to an endpoint by this fabric failed.
     pub(crate) fn back_off(&self, endpoint: EndpointId, cause: &str) {
         self.peers.back_off(endpoint, self.kind(), cause);
     }
@@ -203,7 +204,7 @@ impl Net {
         Payer { endpoint, is_guest }
     }
 
-    /// The other end of a connection, until it is closed.
+    /// Returns the other end of a connection, until it is closed.
     pub(crate) fn endpoint_of(&self, connection: ConnectionId) -> Option<EndpointId> {
         self.connections.endpoint_of(connection)
     }
@@ -251,14 +252,14 @@ impl Net {
         self.connections.all()
     }
 
-    /// A connection that was begun here is open.
+    /// Notes that a connection that this endpoint has begun is open.
     pub(crate) fn connected(&mut self, connection: ConnectionId) {
         self.connections.connected(connection);
         self.idleness.opened(connection, true);
         self.count();
     }
 
-    /// A peer has made a connection.
+    /// Notes that a peer has made a connection.
     pub(crate) fn accepted(&mut self, connection: ConnectionId, endpoint: EndpointId) {
         self.idleness.opened(connection, false);
         if let Some(unneeded) = self.connections.accepted(endpoint, connection) {
@@ -294,7 +295,7 @@ impl Net {
         }
     }
 
-    /// A connection has ended. Returns its other end.
+    /// Removes a connection that has ended. Returns its other end.
     pub(crate) fn closed(
         &mut self,
         connection: ConnectionId,

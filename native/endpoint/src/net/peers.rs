@@ -7,7 +7,6 @@
 
 use super::routes::{Failure, Line, Route, Routes};
 use crate::counters::Counters;
-use crate::fabrics::fabric_name;
 use crate::limits::{CONNECT_TIMEOUT, MAX_LOCATIONS, PEER_IDLE};
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::shm::same_host;
@@ -43,7 +42,7 @@ pub(crate) struct PeerTable {
     state: Mutex<PeersState>,
     /// This endpoint's fabrics, best first.
     fabrics: Vec<FabricKind>,
-    /// Where shm peers reach this endpoint, if it has that fabric.
+    /// The location at which shm peers reach this endpoint, if it has that fabric.
     shm_location: Option<String>,
     /// Peers are members of the exchange while a connection to them is open.
     exchange: Arc<Exchange>,
@@ -94,8 +93,9 @@ impl PeerTable {
         }
     }
 
-    /// The handle of the endpoint on `card`, which is the same for one endpoint until it is forgotten.
-    /// `known_at`: addresses of its host as this host sees them; they are tried before the card's.
+    /// Returns the handle of the endpoint on `card`, which is the same for one endpoint until it is
+    /// forgotten. `known_at` are addresses of its host as this host sees them; they are tried
+    /// before the card's.
     ///
     /// # Errors
     /// `KeyError`.
@@ -127,7 +127,7 @@ impl PeerTable {
         Ok(handle)
     }
 
-    /// With the other locations that the fabric has.
+    /// Returns a route, with the other locations that the fabric has.
     fn route(
         &self,
         fabric: FabricKind,
@@ -135,18 +135,17 @@ impl PeerTable {
         known_at: &[IpAddr],
         peer: &Arc<Identity>,
     ) -> Option<(Route, Vec<String>)> {
-        let is_this = |address: &&CardAddress| address.scheme == fabric_name(fabric);
+        let is_this = |address: &&CardAddress| address.scheme == fabric.name();
         let of_card = card.addresses.iter().filter(is_this);
         let of_card: Vec<&str> = of_card.map(|address| address.location.as_str()).collect();
         let first = of_card.first()?;
-        let mut locations = match fabric {
+        let mut locations = if fabric.stays_on_host() {
             // Shared memory of another host is no route that fails: it is none.
-            FabricKind::Shm => {
-                let near = |own: &String| same_host(own, first);
-                self.shm_location.as_ref().filter(|own| near(own))?;
-                vec![(*first).to_owned()]
-            }
-            FabricKind::Tcp | FabricKind::Verbs => locations(&of_card, known_at),
+            let near = |own: &String| same_host(own, first);
+            self.shm_location.as_ref().filter(|own| near(own))?;
+            vec![(*first).to_owned()]
+        } else {
+            locations(&of_card, known_at)
         };
         let route = Route {
             fabric,
@@ -161,7 +160,7 @@ impl PeerTable {
         self.lock().peers.contains_key(&endpoint)
     }
 
-    /// The endpoint behind a handle, which is about to be asked for something.
+    /// Returns the endpoint behind a handle, which is about to get a request.
     pub(crate) fn endpoint(&self, handle: u64) -> Option<EndpointId> {
         let mut state = self.lock();
         let endpoint = *state.by_handle.get(&handle)?;
@@ -209,7 +208,7 @@ impl PeerTable {
         }
     }
 
-    /// The route failed: its back-off begins.
+    /// Starts the back-off of a route that failed.
     pub(crate) fn back_off(&self, peer: EndpointId, fabric: FabricKind, cause: &str) {
         let now = clock::now();
         let mut state = self.lock();
@@ -225,7 +224,7 @@ impl PeerTable {
         }));
     }
 
-    /// Blocks arrived by that route.
+    /// Notes that blocks arrived by a route.
     pub(crate) fn carried(&self, peer: EndpointId, fabric: FabricKind) {
         let mut state = self.lock();
         let peer = state.peers.get_mut(&peer);
@@ -234,7 +233,7 @@ impl PeerTable {
         log(line);
     }
 
-    /// This endpoint's fabric has failed for good: no request takes it again.
+    /// Notes that this endpoint's fabric has failed for good: no request uses it again.
     pub(crate) fn fabric_lost(&self, fabric: FabricKind, cause: &str) {
         let mut state = self.lock();
         for peer in state.peers.values_mut() {
@@ -243,7 +242,7 @@ impl PeerTable {
         state.lost.push((fabric, cause.to_owned()));
     }
 
-    /// The last connection to `peer` on a fabric is gone.
+    /// Notes that the last connection to `peer` on a fabric was closed.
     pub(super) fn disconnected(&self, peer: EndpointId) {
         let known = self.lock().peers.contains_key(&peer);
         self.exchange.leave(peer);
@@ -258,8 +257,8 @@ impl PeerTable {
     }
 }
 
-/// The card's port at the addresses that this host knows, then what the card says; `of_card` is not
-/// empty, and neither is the answer.
+/// Returns the card's port at the addresses that this host knows, and then the card's own
+/// locations. `of_card` must not be empty, and neither is the result.
 fn locations(of_card: &[&str], known_at: &[IpAddr]) -> Vec<String> {
     let ports = of_card.first().and_then(|first| first.parse().ok());
     let known = ports.map_or(Vec::new(), |first: SocketAddr| {

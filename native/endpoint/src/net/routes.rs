@@ -16,7 +16,6 @@
 //!
 //! Pure: the time comes in, log lines go out.
 
-use crate::fabrics::fabric_name;
 use crate::limits::{BACKOFF_MAX, BACKOFF_MIN, CONNECT_TIMEOUT, LAST_CONNECT_TIMEOUT};
 use faro_fabric::{FabricKind, Identity};
 use log::Level;
@@ -50,7 +49,7 @@ enum Health {
 /// Consequence of a failure.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The same fabric is tried at another address, at once.
+    /// Another address of the same fabric is tried at once.
     Elsewhere(Line),
     /// The route's back-off begins.
     BackOff(Line),
@@ -108,7 +107,8 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// `routes`: best first, each with the other locations of its fabric, best first too.
+    /// Returns the routes of a peer. `routes` must have the best first, each with the other
+    /// locations of its fabric, the best of them first too.
     pub(crate) fn new(name: String, routes: Vec<(Route, Vec<String>)>) -> Self {
         let entry = |(route, others): (Route, Vec<String>)| RouteEntry {
             locations: std::iter::once(route.location.clone())
@@ -147,8 +147,7 @@ impl Routes {
         if self.entries.is_empty() {
             return Err(format!("no fabric in common with {}", self.name));
         }
-        let cause =
-            |entry: &RouteEntry| format!("{}: {}", fabric_name(entry.route.fabric), entry.cause);
+        let cause = |entry: &RouteEntry| format!("{}: {}", entry.route.fabric.name(), entry.cause);
         let causes: Vec<String> = self.entries.iter().map(cause).collect();
         let (name, causes) = (&self.name, causes.join("; "));
         Err(format!("{name} cannot be reached: {causes}"))
@@ -160,8 +159,8 @@ impl Routes {
             .find(|entry| entry.route.fabric == fabric)
     }
 
-    /// The route failed at the location that `choose` gave. `None`: there is no such route, or its
-    /// fabric is lost.
+    /// Notes that the route failed at the location that `choose` returned. Returns `None` if there
+    /// is no such route, or if its fabric is lost.
     pub(crate) fn failed(
         &mut self,
         fabric: FabricKind,
@@ -181,7 +180,7 @@ impl Routes {
         };
         let (is_last, failed_at) = (entry.is_last_location(), entry.route.location.clone());
         entry.go_to_next_location();
-        let fabric = fabric_name(fabric);
+        let fabric = fabric.name();
         if !is_last {
             entry.failed += 1;
             let next = &entry.route.location;
@@ -199,7 +198,7 @@ impl Routes {
         Some(Failure::BackOff((Level::Info, line)))
     }
 
-    /// This endpoint's fabric is gone: the route is never used again.
+    /// Notes that this endpoint's fabric is lost: the route is never used again.
     pub(crate) fn fabric_lost(&mut self, fabric: FabricKind, cause: &str) {
         if let Some(entry) = self.find(fabric) {
             entry.health = Health::FabricLost;
@@ -207,7 +206,7 @@ impl Routes {
         }
     }
 
-    /// Blocks arrived by the route.
+    /// Notes that blocks arrived by the route.
     pub(crate) fn carried(&mut self, fabric: FabricKind, now: Instant) -> Option<Line> {
         let is_this = |entry: &RouteEntry| entry.route.fabric == fabric;
         let at = self.entries.iter().position(is_this)?;
@@ -218,7 +217,7 @@ impl Routes {
                 // A message that arrives during the back-off was sent before the failure, and proves nothing.
                 Health::BackOff { until, .. } if until <= now => {
                     entry.recover();
-                    let line = format!("{}: {} works again", self.name, fabric_name(fabric));
+                    let line = format!("{}: {} works again", self.name, fabric.name());
                     return Some((Level::Info, line));
                 }
                 Health::BackOff { .. } | Health::Good | Health::FabricLost => {}
@@ -239,24 +238,13 @@ impl Routes {
             "{}: blocks arrive over {} because {} failed ({cause}); it is tried again, at first after {} s, \
              later every {} s; {}",
             self.name,
-            fabric_name(fabric),
-            fabric_name(failed),
+            fabric.name(),
+            failed.name(),
             BACKOFF_MIN.as_secs(),
             BACKOFF_MAX.as_secs(),
-            remedy(failed)
+            failed.remedy()
         );
         Some((Level::Warn, line))
-    }
-}
-
-fn remedy(fabric: FabricKind) -> &'static str {
-    match fabric {
-        FabricKind::Verbs => {
-            "look at the link and its counters on both hosts (`rdma link`, `rdma statistic`), or \
-             set spark.faro.fabric=tcp to use TCP only"
-        }
-        FabricKind::Shm => "both processes have to run as the same user",
-        FabricKind::Tcp => "look at the network between the hosts",
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Source {
 /// A connection that has ended.
 pub(crate) struct Closed<'a> {
     pub(crate) connection: ConnectionId,
-    /// The other end; `None`: the connection had been given up before, with nothing on it.
+    /// The other end; `None` if the connection was given up before, without a request on it.
     pub(crate) endpoint: Option<EndpointId>,
     pub(crate) reason: &'a CloseReason,
 }
@@ -48,10 +48,11 @@ pub(crate) trait Service {
     /// Takes the commands that other threads have sent.
     fn on_commands(&mut self, net: &mut Net);
 
-    /// There is a new open connection to `endpoint`.
+    /// Called when there is a new open connection to `endpoint`.
     fn on_open(&mut self, _net: &mut Net, _endpoint: EndpointId) {}
 
-    /// A read that this service posted has ended; `target` holds its bytes if `outcome` is `Done`.
+    /// Called when a read that this service posted has ended; `target` holds its bytes if `outcome`
+    /// is `Done`.
     fn on_read_ended(
         &mut self,
         _net: &mut Net,
@@ -62,7 +63,7 @@ pub(crate) trait Service {
     ) {
     }
 
-    /// A write that some service posted has ended.
+    /// Called when a write that some service posted has ended.
     fn on_write_ended(
         &mut self,
         _net: &mut Net,
@@ -72,19 +73,19 @@ pub(crate) trait Service {
     ) {
     }
 
-    /// A connection has ended, and `net` has forgotten it.
+    /// Called when a connection has ended; `net` has forgotten it.
     fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>);
 
-    /// The arena has memory again that a lease was refused before.
+    /// Called when the arena has memory again after it refused a lease.
     fn on_memory(&mut self, _net: &mut Net) {}
 
-    /// Time has passed.
+    /// Called regularly, to handle deadlines.
     fn tick(&mut self, _net: &mut Net, _now: Instant) {}
 
-    /// Nothing is under way, so that no tick is needed.
+    /// Returns whether the service has no work, so that it needs no tick.
     fn is_idle(&self) -> bool;
 
-    /// Is anything under way on that connection?
+    /// Returns whether the service uses that connection.
     fn uses(&self, connection: ConnectionId) -> bool;
 
     /// Must the connection stay, though nothing was sent on it for long?
@@ -92,9 +93,9 @@ pub(crate) trait Service {
         self.uses(connection)
     }
 
-    /// Ends everything that is under way: this endpoint closes.
+    /// Ends all work, because this endpoint closes.
     fn close(&mut self, net: &mut Net);
 
-    /// The fabric is gone for good: commands for it go by another fabric, or fail.
+    /// Called when the fabric has failed for good: sends commands to another fabric, or fails them.
     fn redirect_commands(&mut self);
 }

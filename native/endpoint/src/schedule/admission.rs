@@ -1,26 +1,27 @@
 //! Decides which peers may go now, and which go next: the schedule as a preference and as a bound.
 //!
-//! Work (a request to a peer, or a turn of a fetch that is served to it) goes at once while its peer
-//! holds a [permit](super::permits), and waits otherwise. A peer holds its permit as long as anything
-//! is under way with it; a permit that comes free goes to the peer that is due next:
+//! A piece of work (a request to a peer, or a turn of a fetch that is served to it) starts at once
+//! while its peer holds a [permit](super::permits), and waits otherwise. A peer holds its permit as
+//! long as a piece of its work runs; a free permit goes to the peer that is due next:
 //!
 //! ```text
 //!   current round ─▶  peers that wait, in the schedule's order  ─▶ later rounds, cyclically ─▶ unknown peers
 //!                     └──────────────── the first of these gets the permit ───────────────┘
 //! ```
-//! - **Work-conserving**: no peer waits while a permit is free, whatever round it is.
-//! - **No lock-step**: the round moves on when nothing of it is left, or when its slice is over. A
-//!   peer that still holds a permit keeps it until what is under way has ended; but once others wait
-//!   and its slice is over, its new work waits too, so that no peer keeps a permit by always having more.
+//! - **Work-conserving**: no peer waits while a permit is free, whatever the round is.
+//! - **No lock-step**: the round moves on when no work of it is left, or when its slice is over. A
+//!   peer that still holds a permit keeps it until its running work has ended. But once others wait
+//!   and the slice is over, the peer's new work waits too, so that no peer keeps a permit by always
+//!   having more work.
 //! - **Stragglers** stop counting after a slice without progress; they may hold as many permits again
 //!   as there are, so that a network that is silent for a moment is not answered by a flood.
 //! - **No peer waits for ever**, whatever else goes wrong: one that has waited for `max_wait` gets a
 //!   permit beyond the limit.
 //!
-//! Submitted work goes exactly once: it is in a queue here, or was given out. A new [`Order`] sorts
-//! the queues anew and touches nothing else.
+//! Submitted work starts exactly once: it is in a queue here, or was given out. A new [`Order`]
+//! re-sorts the queues and changes nothing else.
 //!
-//! Pure: the time comes in, what may go comes out.
+//! It is pure: the caller passes the time, and gets the work that may start.
 
 use super::order::{Due, Order};
 use super::permits::Permits;
@@ -29,7 +30,7 @@ use faro_sync::HashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-/// A peer that work waits for or is under way with; no other is kept.
+/// A peer with waiting or running work; no other peer is kept.
 struct PeerWork<T> {
     under_way: usize,
     waiting: VecDeque<T>,
@@ -77,7 +78,7 @@ impl<T> PeerAdmission<T> {
         }
     }
 
-    /// Another order from now on. What waits is due by it; what is under way is not touched.
+    /// Adopts another order. Waiting work becomes due by it; running work is not affected.
     pub(crate) fn adopt(&mut self, order: Order, now: Instant, out: &mut Vec<T>) {
         self.permits.resize(order.permits, order.permits);
         self.order = order;
@@ -89,7 +90,7 @@ impl<T> PeerAdmission<T> {
         self.settle(now, out);
     }
 
-    /// Peers that hold a permit.
+    /// Returns the number of peers that hold a permit.
     pub(crate) fn active(&self) -> usize {
         self.permits.len()
     }
@@ -99,12 +100,12 @@ impl<T> PeerAdmission<T> {
         self.order.permits < usize::MAX
     }
 
-    /// Is anything waiting?
+    /// Returns whether any work waits.
     pub(crate) fn waits(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// The round that is preferred now.
+    /// Returns the round that is preferred now.
     #[cfg(test)]
     pub(crate) fn round(&self) -> u32 {
         self.round
@@ -120,7 +121,7 @@ impl<T> PeerAdmission<T> {
         self.waited
     }
 
-    /// Peers that got a permit (true) or returned one since this was last called.
+    /// Takes the peers that got a permit (true) or returned one since the last call.
     pub(crate) fn moves(&mut self) -> std::vec::Drain<'_, (EndpointId, bool)> {
         self.moves.drain(..)
     }
@@ -162,14 +163,14 @@ impl<T> PeerAdmission<T> {
         self.settle(now, out);
     }
 
-    /// `pieces` more of a peer's work are under way: what went turned out to be several.
+    /// Counts `pieces` more pieces of a peer's running work, because one piece became several.
     pub(crate) fn more(&mut self, peer: EndpointId, pieces: usize) {
         if let Some(entry) = self.peers.get_mut(&peer) {
             entry.under_way += pieces;
         }
     }
 
-    /// `pieces` of what was given out for a peer have ended.
+    /// Notes that `pieces` pieces of work given out for a peer have ended.
     pub(crate) fn ended(
         &mut self,
         peer: EndpointId,
@@ -192,12 +193,12 @@ impl<T> PeerAdmission<T> {
         self.settle(now, out);
     }
 
-    /// Something arrived from a peer.
+    /// Notes that something arrived from a peer.
     pub(crate) fn progress(&mut self, peer: EndpointId, now: Instant) {
         self.permits.progress(peer, now);
     }
 
-    /// Time has passed.
+    /// Called as time passes; starts work that has become due.
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<T>) {
         self.settle(now, out);
         while let Some(due) = self.waited_too_long(now) {
@@ -262,7 +263,7 @@ impl<T> PeerAdmission<T> {
         goes.then_some(first)
     }
 
-    /// The peer that is due next.
+    /// Returns the peer that is due next.
     fn first(&self) -> Option<(Due, EndpointId)> {
         let current = Due {
             round: self.round,
@@ -281,7 +282,7 @@ impl<T> PeerAdmission<T> {
         self.queue.iter().find(waited).copied()
     }
 
-    /// To the next round that has work, if this one has none or has had its slice.
+    /// Moves to the next round that has work, if this one has none or its slice is over.
     fn move_on(&mut self, now: Instant) {
         let rounds = self.order.rounds();
         if rounds == 0 || self.peers.is_empty() {

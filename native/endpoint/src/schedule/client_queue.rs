@@ -40,7 +40,7 @@ impl<T> ClientQueue<T> {
         }
     }
 
-    /// A new request: returns what is to be sent now.
+    /// Adds a request. Returns the requests to send now.
     pub(crate) fn submit(&self, peer: EndpointId, request: T) -> Vec<T> {
         let now = clock::now();
         self.exchange.wanted(peer);
@@ -50,13 +50,13 @@ impl<T> ClientQueue<T> {
         })
     }
 
-    /// A request that was sent has ended: returns what is to be sent now.
+    /// Notes that a request that was sent has ended. Returns the requests to send now.
     pub(crate) fn ended(&self, peer: EndpointId) -> Vec<T> {
         let now = clock::now();
         self.with(now, |state, out| state.admission.ended(peer, 1, now, out))
     }
 
-    /// Something arrived from a peer that is read from.
+    /// Notes that something arrived from a peer that this endpoint reads from.
     pub(crate) fn progress(&self, peer: EndpointId) {
         // Without a bound nothing depends on which peer is slow.
         if self.bounded.load(Ordering::Relaxed) {
@@ -65,12 +65,12 @@ impl<T> ClientQueue<T> {
         }
     }
 
-    /// Time has passed: returns what is to be sent now.
+    /// Called as time passes. Returns the requests to send now.
     pub(crate) fn tick(&self, now: Instant) -> Vec<T> {
         self.with(now, |state, out| state.admission.tick(now, out))
     }
 
-    /// Requests wait here, so that `tick` is needed.
+    /// Returns whether requests wait here, so that `tick` must be called.
     pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed)
     }

@@ -30,13 +30,13 @@ impl Members {
         self.own
     }
 
-    /// True: it is new.
+    /// Adds a member. Returns whether it is new.
     pub(super) fn join(&mut self, peer: EndpointId, host: String) -> bool {
         self.away.remove(&peer);
         self.members.insert(peer, host).is_none()
     }
 
-    /// True: it was here.
+    /// Removes a member. Returns whether it was one.
     pub(super) fn leave(&mut self, peer: EndpointId) -> bool {
         if peer == self.own {
             return false;
@@ -48,18 +48,18 @@ impl Members {
         true
     }
 
-    /// A peer that has gone will not come back under this id.
+    /// Forgets a peer that has left and will not come back under this id.
     pub(super) fn forget(&mut self, peer: EndpointId) {
         self.away.remove(&peer);
     }
 
-    /// True: it had gone and is here again.
+    /// Adds a member that had left. Returns whether it had.
     pub(super) fn back(&mut self, peer: EndpointId) -> bool {
         let host = self.away.remove(&peer);
         host.is_some_and(|host| self.join(peer, host))
     }
 
-    /// The members, but not twice within `pause`.
+    /// Returns the members, but not twice within `pause`.
     pub(super) fn due(
         &mut self,
         now: Instant,
@@ -76,8 +76,8 @@ impl Members {
     }
 }
 
-/// The host on a card, which every endpoint that has the card finds in the same way: the address of a network fabric, or
-/// the identity of the host for shared memory.
+/// Returns the host on a card, which is the same for every endpoint that has the card: the address
+/// of a network fabric, or the identity of the host for shared memory.
 pub(crate) fn host_of(card: &Card) -> String {
     let of = |scheme: &str| card.addresses.iter().find(|a| a.scheme == scheme);
     let network = of("tcp").or_else(|| of("verbs"));

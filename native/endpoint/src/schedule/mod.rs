@@ -44,8 +44,9 @@ use usage::Usage;
 /// link idle. Not measured: `faro sim` loses with the three of 16 endpoints (docs/scaling.md).
 const MIN_PERMITS: usize = 4;
 
-/// Most members with which policy `Auto` sets no bound. With more, each endpoint would keep as many
-/// connections and buffers active, and every server's queue would have the requests of all.
+/// Maximum number of members with which policy `Auto` sets no bound. With more, each endpoint would
+/// keep as many connections and buffers active, and every server's queue would have the requests of
+/// all.
 pub const UNBOUNDED_MEMBERS: usize = 64;
 
 /// Minimum time for which the members stay as they are: peers come in crowds, and each change makes
@@ -109,8 +110,8 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// `idle_timeout`: how long a request may go without progress; it waits here for half of that at
-    /// most.
+    /// Returns the schedule. `idle_timeout` is the maximum time of a request without progress; it
+    /// waits here for at most half of that.
     pub(crate) fn new(
         own: EndpointId,
         host: String,
@@ -128,26 +129,26 @@ impl Exchange {
         }
     }
 
-    /// A peer is known, and on which host.
+    /// Adds a peer, and the host that it is on.
     pub(crate) fn join(&self, peer: EndpointId, host: String) {
         if lock(&self.members).join(peer, host) {
             self.stale.store(true, Ordering::Release);
         }
     }
 
-    /// A peer has gone. When it is asked for something again, it is back.
+    /// Notes that a peer has left. The next request to it adds it again.
     pub(crate) fn leave(&self, peer: EndpointId) {
         if lock(&self.members).leave(peer) {
             self.stale.store(true, Ordering::Release);
         }
     }
 
-    /// A peer that has gone is not known any more.
+    /// Forgets a peer that has left.
     pub(crate) fn forget(&self, peer: EndpointId) {
         lock(&self.members).forget(peer);
     }
 
-    /// A peer is asked for something.
+    /// Notes that a peer gets a request.
     fn wanted(&self, peer: EndpointId) {
         if lock(&self.members).back(peer) {
             self.stale.store(true, Ordering::Release);
@@ -158,7 +159,7 @@ impl Exchange {
         self.usage.list()
     }
 
-    /// An admission that follows no plan yet.
+    /// Returns an admission that follows no plan yet.
     fn admission<T>(&self) -> PeerAdmission<T> {
         let order = match self.config.policy {
             ExchangePolicy::Auto | ExchangePolicy::Random => Order::none(),
@@ -169,7 +170,7 @@ impl Exchange {
         PeerAdmission::new(order, self.config.slice, self.max_wait, clock::now())
     }
 
-    /// The current plan, if it is another than the one of that generation. Made here when members
+    /// Returns the current plan, if it is newer than that generation. Makes it here if the members
     /// have changed.
     fn newer_than(&self, generation: u64, now: Instant) -> Option<(u64, Arc<ExchangePlan>)> {
         if self.stale.load(Ordering::Acquire) {

@@ -137,7 +137,7 @@ impl World {
         all.get(at).copied()
     }
 
-    /// Everything that is left ends, in a random order.
+    /// Ends all remaining work in a random order.
     fn drain(&mut self) {
         while let Some(id) = self.random(&self.under_way.clone()) {
             self.end(id);
@@ -304,7 +304,7 @@ fn a_peer_that_always_has_more_gives_way_after_its_slice() {
     let patient = world.submit(15);
     let mut before = 0;
     while world.waiting.contains(&patient) {
-        // Each always has a second one under way before the first one ends.
+        // Each greedy peer starts a second piece before its first one ends.
         for peer in &greedy {
             let of_peer = |id: &u64| world.work[id] == *peer;
             let mut first: Vec<u64> = world.under_way.iter().copied().filter(of_peer).collect();

@@ -30,7 +30,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// All peers at once, in the order in which they come.
+    /// Returns an order in which all peers have permits, in the order in which they come.
     pub(crate) fn none() -> Self {
         Self {
             permits: usize::MAX,
@@ -63,7 +63,7 @@ impl Order {
         self.due.get(&peer).copied().unwrap_or(UNKNOWN)
     }
 
-    /// The peers of a round, cyclically.
+    /// Returns the peers of a round, cyclically.
     pub(super) fn of_round(&self, round: u32) -> &[EndpointId] {
         match self.rounds.len() {
             0 => &[],
@@ -81,7 +81,7 @@ pub(crate) struct ExchangePlan {
 }
 
 impl ExchangePlan {
-    /// Before any members are known.
+    /// Returns the plan without any known members.
     pub(crate) fn empty() -> Self {
         Self {
             reads: Order::none(),
@@ -90,7 +90,7 @@ impl ExchangePlan {
         }
     }
 
-    /// `members`: host by endpoint, `own` among them.
+    /// Returns the plan of these members. `members` holds the host by endpoint, `own` among them.
     ///
     /// # Errors
     /// More members than a schedule takes.
@@ -134,8 +134,8 @@ impl ExchangePlan {
     }
 }
 
-/// FNV-1a of the members' ids and hosts, in the order of ids: endpoints that know the same members
-/// compute the same epoch, without a message.
+/// Returns the FNV-1a hash of the members' ids and hosts, in the order of ids. Endpoints that know
+/// the same members compute the same epoch without a message.
 fn epoch_of(members: &BTreeMap<EndpointId, String>) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |bytes: &[u8]| {
@@ -176,7 +176,7 @@ mod tests {
                     assert_eq!(plan.epoch, plans[0].1.epoch);
                     for (server, server_plan) in plans.iter().filter(|(server, _)| server != client)
                     {
-                        // When I read from you, you serve me.
+                        // While one endpoint reads from another, the other serves it.
                         assert_eq!(
                             plan.reads.due(*server).round,
                             server_plan.serves.due(*client).round

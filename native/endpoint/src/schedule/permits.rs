@@ -1,12 +1,12 @@
-//! Tracks the peers that hold a permit: those that something is under way with, up to a limit.
+//! Tracks the peers that hold a permit: those with running work, up to a limit.
 //!
-//! A *straggler* is a peer that holds a permit and makes no progress for a whole slice, either while
-//! the other peers do, or while all of them are silent for longer than is usual. What is under way
-//! with it goes on, but it stops counting, so that another peer can have its permit. "While the others
-//! do" is a number of messages and not a time: on a slow link that all share, every peer is silent for
-//! long and none is a straggler. "Longer than is usual" is twice the longest silence of late: on a link
-//! that loses packets, all peers are silent until the sender's timer runs out, and more peers at once
-//! would only lose more.
+//! A *straggler* is a peer that holds a permit and makes no progress for a whole slice, either
+//! while the other peers do, or while all of them are silent for longer than usual. Its work
+//! continues, but it stops counting, so that another peer can have its permit. "While the others
+//! do" is a number of messages and not a time: on a slow link that all share, every peer is silent
+//! for long and none is a straggler. "Longer than usual" is twice the longest recent silence: on a
+//! link that loses packets, all peers are silent until the sender's timer runs out, and more peers
+//! at once would only lose more.
 
 use faro_fabric::EndpointId;
 use faro_sync::HashMap;
@@ -23,7 +23,7 @@ const LONGEST: u32 = 100;
 
 /// One peer that holds a permit.
 struct HeldPermit {
-    /// When it got the permit, or its last slice began.
+    /// The time at which it got the permit, or at which its last slice began.
     since: Instant,
     /// Time when it last made progress.
     progress: Instant,
@@ -60,7 +60,7 @@ impl Permits {
         }
     }
 
-    /// Other limits from now on; no peer loses its permit.
+    /// Changes the limits; no peer loses its permit.
     pub(super) fn resize(&mut self, limit: usize, spare: usize) {
         (self.limit, self.spare) = (limit, spare);
     }
@@ -73,7 +73,7 @@ impl Permits {
         self.held.contains_key(&peer)
     }
 
-    /// May one more peer have a permit?
+    /// Returns whether one more peer may have a permit.
     pub(super) fn free(&self, now: Instant) -> bool {
         let held = self.held.len();
         if held < self.limit {
@@ -104,13 +104,13 @@ impl Permits {
         (self.silence * 2).clamp(self.slice, self.slice * LONGEST)
     }
 
-    /// Has the peer had its permit for a slice?
+    /// Returns whether the peer has had its permit for a slice.
     pub(super) fn slice_over(&self, peer: EndpointId, now: Instant) -> bool {
         let held = self.held.get(&peer);
         held.is_some_and(|held| now.duration_since(held.since) >= self.slice)
     }
 
-    /// Grants a permit, or another slice to a peer that has one. True: it had none.
+    /// Grants a permit, or another slice to a peer that has one. Returns whether it had none.
     pub(super) fn grant(&mut self, peer: EndpointId, now: Instant) -> bool {
         if let Some(held) = self.held.get_mut(&peer) {
             held.since = now;
@@ -129,12 +129,12 @@ impl Permits {
         true
     }
 
-    /// Takes the permit back. True: the peer had one.
+    /// Takes the permit back. Returns whether the peer had one.
     pub(super) fn release(&mut self, peer: EndpointId) -> bool {
         self.held.remove(&peer).is_some()
     }
 
-    /// Something arrived from the peer.
+    /// Notes that something arrived from the peer.
     pub(super) fn progress(&mut self, peer: EndpointId, now: Instant) {
         if let Some(held) = self.held.get_mut(&peer) {
             self.progress_count += 1;
@@ -153,7 +153,7 @@ mod tests {
 
     const SLICE: Duration = Duration::from_millis(10);
 
-    /// Two permits, held by peers 1 and 2.
+    /// Returns two permits, held by peers 1 and 2.
     fn full(now: Instant) -> Permits {
         let mut permits = Permits::new(2, 2, SLICE);
         for peer in [1, 2] {

@@ -6,8 +6,8 @@ use faro_fabric::EndpointId;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Turns that wait for their peer's permit, by the serial number of their fetch. What is under way is
-/// a turn, and after it each write that it posted.
+/// Turns that wait for their peer's permit, by the serial number of their fetch. A turn is a piece
+/// of running work, and so is each write that it posted.
 pub(crate) struct ServerQueue {
     exchange: Arc<Exchange>,
     admission: PeerAdmission<u64>,
@@ -24,36 +24,36 @@ impl ServerQueue {
         }
     }
 
-    /// A fetch of the peer could have its next turn: returns the fetches that have their turn now.
+    /// Submits the next turn of a peer's fetch. Returns the fetches that have their turn now.
     pub(crate) fn submit(&mut self, peer: EndpointId, serial: u64, now: Instant) -> Vec<u64> {
         self.with(now, |admission, out| {
             admission.submit(peer, serial, now, out)
         })
     }
 
-    /// The fetch has ended without the turn that it waited for.
+    /// Notes that a fetch has ended without the turn that it waited for.
     pub(crate) fn withdraw(&mut self, serial: u64) {
         self.admission.withdraw(|waiting| *waiting == serial);
     }
 
-    /// A turn has posted that many writes.
+    /// Counts the writes that a turn has posted.
     pub(crate) fn posted(&mut self, peer: EndpointId, writes: usize) {
         self.admission.more(peer, writes);
     }
 
-    /// The peer took bytes, or offered buffers.
+    /// Notes that the peer took bytes, or offered buffers.
     pub(crate) fn progress(&mut self, peer: EndpointId, now: Instant) {
         self.admission.progress(peer, now);
     }
 
-    /// That many turns and writes have ended: returns the fetches whose turn it is now.
+    /// Notes that this many turns and writes have ended. Returns the fetches whose turn it is now.
     pub(crate) fn ended(&mut self, peer: EndpointId, pieces: usize, now: Instant) -> Vec<u64> {
         self.with(now, |admission, out| {
             admission.ended(peer, pieces, now, out)
         })
     }
 
-    /// Time has passed: returns the fetches whose turn it is now.
+    /// Called as time passes. Returns the fetches whose turn it is now.
     pub(crate) fn tick(&mut self, now: Instant) -> Vec<u64> {
         self.with(now, |admission, out| admission.tick(now, out))
     }

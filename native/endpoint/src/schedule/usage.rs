@@ -51,7 +51,7 @@ impl Usage {
         }
     }
 
-    /// A peer got a permit, or returned one.
+    /// Counts that a peer got a permit, or returned one.
     fn moved(&self, peer: EndpointId, held: bool, side: ExchangeSide) {
         let step = |count: u64| {
             if held {

@@ -42,12 +42,12 @@ struct PeerCharge {
     is_guest: bool,
 }
 
-/// Bytes that a request takes.
+/// Returns the bytes that a request takes.
 pub(super) fn bytes_of_request(blocks: usize, buffers: usize) -> usize {
     REQUEST_BYTES + blocks * BLOCK_BYTES + bytes_of_buffers(buffers)
 }
 
-/// Bytes that buffers of a request take.
+/// Returns the bytes that buffers of a request take.
 pub(super) fn bytes_of_buffers(buffers: usize) -> usize {
     buffers * BUFFER_BYTES
 }
@@ -63,14 +63,15 @@ impl Budget {
         }
     }
 
-    /// Most bytes at once.
+    /// Returns the bound in bytes.
     pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Takes `bytes` for a request of that peer. False: the bound is reached. A request that is larger
-    /// than a peer's share is taken when the peer has no other, one larger than the guests' when they have
-    /// no other, and one larger than the rest of the bound when this thread has no other.
+    /// Takes `bytes` for a request of that peer. Returns false if the bound is reached. A request
+    /// that is larger than a peer's share is taken if the peer has no other, one larger than the
+    /// guests' share if they have no other, and one larger than the rest of the bound if this
+    /// thread has no other.
     pub(super) fn take(&mut self, peer: Payer, bytes: usize) -> bool {
         let Payer { endpoint, is_guest } = peer;
         let nothing = PeerCharge { bytes: 0, is_guest };
@@ -114,8 +115,8 @@ impl Budget {
         self.of_all.fetch_update(set, read, fits).is_ok()
     }
 
-    /// Adds bytes to what a request of that peer has taken. False: the peer alone has more than the bound,
-    /// which no client of this version causes.
+    /// Adds to the bytes that a request of that peer has taken. Returns false if the peer alone
+    /// then has more than the bound, which no client of this version causes.
     pub(super) fn add(&mut self, peer: EndpointId, bytes: usize) -> bool {
         self.held += bytes;
         self.of_all.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -14,8 +14,7 @@ pub(super) struct FetchEntry {
     pub(super) stage: Stage<Box<Job>>,
     /// Writes posted that have not ended.
     pub(super) writes: usize,
-    /// Time for which it goes on without progress: as long as the client waits, and no longer than this server's own
-    /// time.
+    /// Maximum time without progress: the client's time, but no longer than this server's own.
     pub(super) idle_timeout: Duration,
     pub(super) deadline: Instant,
     /// The time for which it is in `ServeService::deadlines`.
@@ -29,7 +28,8 @@ impl FetchEntry {
         self.deadline = now + self.idle_timeout;
     }
 
-    /// Turns and writes under way, as the schedule counts them. A turn that waits for memory has its permit.
+    /// Returns the number of running turns and posted writes, as the schedule counts them. A turn
+    /// that waits for memory has its permit.
     pub(super) fn under_way(&self) -> usize {
         let turn = matches!(self.stage, Stage::Running { .. } | Stage::Starved(_));
         self.writes + usize::from(turn)

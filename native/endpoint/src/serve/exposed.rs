@@ -31,7 +31,8 @@ pub(super) struct ExposedPages {
 }
 
 impl ExposedPages {
-    /// `slices` as the peer can read them; `None` if not all of them can be exposed.
+    /// Exposes `slices` so that the peer can read them; returns `None` if not all of them can be
+    /// exposed.
     pub(super) fn offer(
         &mut self,
         net: &mut Net,
@@ -92,19 +93,20 @@ impl ExposedPages {
             return;
         };
         for range in to.pages.into_values().chain(to.versions) {
-            // `Later`: the fabric keeps the lease until no peer can reach it.
+            // If the result is `Revoked::Later`, the fabric keeps the lease until no peer can reach
+            // it.
             drop(net.revoke(range.key));
         }
     }
 
-    /// Revokes everything. Reads under way end `Refused`, and their bytes are written instead.
+    /// Revokes everything. Posted reads end `Refused`, and their bytes are written instead.
     pub(super) fn revoke_all(&mut self, net: &mut Net) {
         for connection in self.peers.keys().copied().collect::<Vec<_>>() {
             self.revoke(net, connection);
         }
     }
 
-    /// Revokes the pages of these addresses for all peers. Reads under way end `Refused`, and their
+    /// Revokes the pages at these addresses for all peers. Posted reads end `Refused`, and their
     /// bytes are written instead.
     pub(super) fn revoke_pages(&mut self, net: &mut Net, addresses: &[usize]) {
         for to in self.peers.values_mut() {

@@ -42,7 +42,7 @@ impl IoPool {
         Ok(pool)
     }
 
-    /// A pool whose tasks the caller does, by the worker.
+    /// Returns a pool without threads: the caller does its tasks by the worker.
     pub(crate) fn without_threads(memory: Arc<Memory>, catalog: Arc<Catalog>) -> (Self, Worker) {
         let (queue, tasks) = crossbeam_channel::unbounded();
         let shared = Arc::new(ServeShared {
@@ -58,8 +58,8 @@ impl IoPool {
         (pool, Worker { shared, tasks })
     }
 
-    /// A turn of a small job whose bytes are in memory, on the caller's thread; any other job comes
-    /// back, to be queued.
+    /// Runs a turn of a small job whose bytes are in memory, on the caller's thread. Any other job
+    /// is returned, to be queued.
     pub(super) fn at_once(&self, mut job: Box<Job>) -> Result<(Box<Job>, JobTurn), Box<Job>> {
         if job.is_new() {
             let wanted = match job.block_count() <= AT_ONCE_BLOCKS {
@@ -163,13 +163,13 @@ impl Worker {
         }
     }
 
-    /// There is a task.
+    /// Returns whether there is a task.
     #[cfg(feature = "simulation")]
     pub(crate) fn has_task(&self) -> bool {
         !self.tasks.is_empty()
     }
 
-    /// False: the thread is to end.
+    /// Does a task. Returns false if the thread must end.
     fn perform(&self, task: Task) -> bool {
         let Work { job, home } = match task {
             Task::JobTurn(work) => work,
@@ -200,7 +200,8 @@ impl Worker {
     }
 }
 
-/// A turn of a job, after its files were looked up; `None`: it waits for answers of Java.
+/// Runs a turn of a job, after looking up its files. Returns `None` if it waits for answers from
+/// Java.
 fn turn(shared: &Arc<ServeShared>, mut job: Box<Job>, home: &Inbox<Returned>) -> Option<Returned> {
     loop {
         if job.wants_files() {

@@ -76,7 +76,7 @@ pub(crate) enum JobTurn {
         filled: Vec<FilledBuffer>,
         /// These are the last bytes.
         last: bool,
-        /// It could go on with more memory.
+        /// True if it could continue with more memory.
         starved: bool,
     },
     /// All of it is in the chunk cache: the client is to read it.
@@ -160,22 +160,22 @@ impl Job {
         !self.prepared
     }
 
-    /// Its files have to be looked up before a turn.
+    /// Returns whether its files must be looked up before a turn.
     pub(crate) fn wants_files(&self) -> bool {
         !self.prepared && (self.answers.is_empty() || self.is_short)
     }
 
-    /// There is something a turn could do.
+    /// Returns whether a turn would have something to do.
     pub(crate) fn can_turn(&self) -> bool {
         !self.prepared || (self.remaining > 0 && !self.buffers.is_empty())
     }
 
-    /// Blocks that were asked for.
+    /// Returns the number of blocks that were asked for.
     pub(crate) fn block_count(&self) -> usize {
         self.blocks.len()
     }
 
-    /// The distinct outputs of the request.
+    /// Returns the distinct outputs of the request.
     pub(crate) fn wanted(&self) -> Vec<OutputId> {
         let mut ids: Vec<OutputId> = self.blocks.iter().map(BlockId::output).collect();
         ids.sort_unstable();
@@ -183,7 +183,7 @@ impl Job {
         ids
     }
 
-    /// Those of them without an answer.
+    /// Returns the outputs of the request without an answer.
     pub(super) fn missing(&self) -> Vec<OutputId> {
         let mut ids = self.wanted();
         ids.retain(|id| !self.answers.contains_key(id));
@@ -214,7 +214,7 @@ impl Job {
         Ok(())
     }
 
-    /// Memory for the next buffer.
+    /// Leases memory for the next buffer.
     fn lease(&mut self, length: usize, memory: &Memory) -> Result<Option<Lease>, PoolError> {
         let reserved = self.reserved.pop_front();
         if let Some(lease) = reserved.filter(|lease| lease.capacity() >= length) {
@@ -230,13 +230,14 @@ impl Job {
         }
     }
 
-    /// Bytes that are not in a lease yet; known once the response is made.
+    /// Returns the number of bytes that are not in a lease yet; it is known after the response is
+    /// made.
     pub(crate) fn remaining(&self) -> u64 {
         self.remaining
     }
 
-    /// Makes the response, when all answers are in. `Some`: the turn ends here, because offsets are not
-    /// in memory or files were replaced.
+    /// Makes the response when all answers are in. Returns the end of the turn if it ends here,
+    /// because offsets are not in memory or files were replaced.
     pub(crate) fn prepare(&mut self, sleep: Sleep) -> Option<JobTurn> {
         if self.prepared {
             return None;
@@ -258,7 +259,7 @@ impl Job {
         self.response = Some(response);
     }
 
-    /// The chunks of regions that its first blocks lie in, as far as `find` knows the outputs.
+    /// Returns the chunks of regions that hold its first blocks, for outputs that `find` knows.
     pub(crate) fn chunks(
         &self,
         find: impl Fn(OutputId) -> Option<Arc<Output>>,
@@ -279,8 +280,8 @@ impl Job {
         located.collect()
     }
 
-    /// One turn: an offer to read, if the chunk cache has all of it, or up to `TURN_BUFFERS` filled
-    /// leases.
+    /// Runs one turn: an offer to read, if the chunk cache has all of it, or up to `TURN_BUFFERS`
+    /// filled leases.
     pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> JobTurn {
         if let Some(turn) = self.prepare(sleep) {
             return turn;
@@ -400,8 +401,8 @@ impl Job {
         Ok(ToClient::FetchResponse(FetchResponse { blocks: entries }).into())
     }
 
-    /// Files were replaced or deleted before anything was sent: the job begins anew, with a look-up.
-    /// The buffers of `filled` are as unused as before.
+    /// Restarts the job with a look-up, because files were replaced or deleted before anything was
+    /// sent. The buffers of `filled` are unused again.
     fn look_up_again(&mut self, filled: Vec<FilledBuffer>) -> JobTurn {
         self.lookups += 1;
         // Java may take long to answer.
@@ -415,7 +416,8 @@ impl Job {
         for buffer in filled.into_iter().rev() {
             self.buffers.push_front(buffer.target);
         }
-        // Where one output is gone, others may be: they are looked at now, not one in each turn.
+        // If one output is gone, others may be too: all are checked now, instead of one in each
+        // turn.
         let located = self.outputs.drain(..);
         let answered = self.answers.drain().filter_map(|(_, answer)| answer.ok());
         for output in located.chain(answered) {
@@ -428,8 +430,8 @@ impl Job {
         JobTurn::Cold
     }
 
-    /// Reads the next `bytes.len()` bytes of the stream; `false`: not all of them are in memory, and
-    /// none counts as read.
+    /// Reads the next `bytes.len()` bytes of the stream. Returns false, and counts none as read, if
+    /// not all of them are in memory.
     fn fill(&mut self, bytes: &mut [u8], memory: &Memory, sleep: Sleep) -> Result<bool, Unread> {
         let mut done = 0;
         for (position, range) in &self.ranges {
@@ -462,7 +464,7 @@ impl Job {
         Ok(true)
     }
 
-    /// The first `bytes` of the ranges are read.
+    /// Counts the first `bytes` bytes of the ranges as read.
     fn consume(&mut self, mut bytes: u64) {
         self.remaining -= bytes;
         while let Some((_, range)) = self.ranges.front_mut().filter(|_| bytes > 0) {

@@ -28,7 +28,7 @@ pub(super) struct MemoryQueue {
 }
 
 impl MemoryQueue {
-    /// A turn waits.
+    /// Adds a turn that waits.
     pub(super) fn push(&mut self, peer: EndpointId, serial: u64) {
         let is_new = !self.peers.contains_key(&peer);
         self.peers
@@ -41,14 +41,15 @@ impl MemoryQueue {
         }
     }
 
-    /// The turn that is next, and its peer.
+    /// Returns the next turn, and its peer.
     pub(super) fn first(&self) -> Option<(EndpointId, u64)> {
         let peer = self.ring.front()?;
         let serial = self.peers.get(peer)?.waiting.front()?;
         Some((*peer, *serial))
     }
 
-    /// The turn that was next has begun. Its peer's next one comes after those of the others.
+    /// Removes the next turn, which has begun. Its peer's following turn comes after those of the
+    /// others.
     pub(super) fn first_began(&mut self) {
         let Some(peer) = self.ring.pop_front() else {
             return;
@@ -62,7 +63,7 @@ impl MemoryQueue {
         }
     }
 
-    /// The peer of the turn that was next has its share of the arena.
+    /// Notes that the peer of the next turn has its whole share of the arena.
     pub(super) fn first_has_its_share(&mut self) {
         let peer = self.ring.pop_front();
         if let Some(of_peer) = peer.and_then(|peer| self.peers.get_mut(&peer)) {
@@ -70,7 +71,7 @@ impl MemoryQueue {
         }
     }
 
-    /// A peer took bytes: it may have less than its share.
+    /// Notes that a peer took bytes, so that it may have less than its share.
     pub(super) fn has_room(&mut self, peer: EndpointId) {
         if let Some(of_peer) = self.peers.get_mut(&peer) {
             if !std::mem::replace(&mut of_peer.in_ring, true) {
@@ -79,7 +80,7 @@ impl MemoryQueue {
         }
     }
 
-    /// Any peer may have less than its share.
+    /// Notes that any peer may have less than its share.
     pub(super) fn all_have_room(&mut self) {
         for (peer, of_peer) in &mut self.peers {
             if !std::mem::replace(&mut of_peer.in_ring, true) {
@@ -88,12 +89,12 @@ impl MemoryQueue {
         }
     }
 
-    /// A new turn of the peer would have to wait, because others are before it.
+    /// Returns whether a new turn of the peer would have to wait behind others.
     pub(super) fn must_wait(&self, peer: EndpointId) -> bool {
         !self.ring.is_empty() || self.peers.contains_key(&peer)
     }
 
-    /// The turn waits no more: its fetch has ended.
+    /// Removes a turn whose fetch has ended.
     pub(super) fn remove(&mut self, peer: EndpointId, serial: u64) {
         if let Some(of_peer) = self.peers.get_mut(&peer) {
             of_peer.waiting.retain(|waiting| *waiting != serial);

@@ -1,4 +1,4 @@
-//! Where a whole request lies in the chunk cache, if it does.
+//! Finds the places of a whole request in the chunk cache, if all of it is there.
 //!
 //! All or nothing: a stream of which a part has to be written is written, so that the client follows
 //! one protocol at a time. What the client reads costs this server the checksum and no copy. In the
@@ -27,8 +27,8 @@ pub(crate) struct ResidentSlice {
     pub(crate) verbs_only: bool,
 }
 
-/// The slices of `ranges`, in order; `None` if some of it is in no page, or if writing is as cheap.
-/// Nothing is held: the versions tell the client whether the bytes stayed.
+/// Returns the slices of `ranges`, in order. Returns `None` if some of it is in no page, or if
+/// writing is as cheap. Nothing is held: the versions tell the client whether the bytes stayed.
 pub(crate) fn offer(
     memory: &Memory,
     outputs: &[Arc<Output>],

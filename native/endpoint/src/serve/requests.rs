@@ -94,7 +94,7 @@ impl ServeService {
         key: (ConnectionId, u64),
         more: MoreBuffers,
     ) -> Result<(), WireError> {
-        // Unknown: the request ended while the message was under way.
+        // The request may have ended while the message was on its way.
         let Some(&serial) = self.by_request.get(&key) else {
             return Ok(());
         };
@@ -141,7 +141,7 @@ impl ServeService {
         }
     }
 
-    /// There is no room for one more request: its client is to ask again.
+    /// Refuses a request, because there is no room for one more: its client asks again later.
     pub(super) fn refuse(
         &mut self,
         net: &mut Net,

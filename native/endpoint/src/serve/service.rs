@@ -49,7 +49,7 @@ pub(crate) struct ServeService {
     pub(super) starved: MemoryQueue,
     /// The arena has refused memory to the first of them: it is asked again when some has returned.
     arena_is_empty: bool,
-    /// When each peer last took bytes, while it is connected.
+    /// The time at which each connected peer last took bytes.
     pub(super) taken: HashMap<EndpointId, Instant>,
     /// Time for which a peer may take no bytes, whatever it asks for.
     pub(super) longest_wait: Duration,
@@ -103,7 +103,7 @@ impl ServeService {
         }
     }
 
-    /// These have their permit.
+    /// Starts the turns of fetches that have their permit.
     pub(super) fn start_turns(&mut self, due: Vec<u64>) {
         for serial in due {
             let Some(entry) = self.entries.get_mut(&serial) else {
@@ -121,8 +121,9 @@ impl ServeService {
         self.begin_starved();
     }
 
-    /// Begins the turns that wait for memory, in order, as far as there is some. After a refusal of the arena the next
-    /// return of memory calls `on_memory`; after one because of the peer's share the next end of its writes does.
+    /// Begins the turns that wait for memory, in order, as far as memory allows. After the arena
+    /// has refused, the next return of memory calls `on_memory`; if the peer's share was the
+    /// reason, the next end of its writes does.
     pub(super) fn begin_starved(&mut self) {
         while let Some((_, serial)) = self.starved.first().filter(|_| !self.arena_is_empty) {
             let (entry, memory) = (self.entries.get_mut(&serial), &self.memory);
@@ -141,7 +142,7 @@ impl ServeService {
         }
     }
 
-    /// Bytes of pages that were on their way to the peer are free.
+    /// Notes that pages in flight to the peer are free.
     pub(super) fn has_room(&mut self, peer: EndpointId) {
         self.starved.has_room(peer);
         self.begin_starved();
@@ -155,7 +156,7 @@ impl ServeService {
         }
     }
 
-    /// The client can no longer name the fetch: all its bytes are in posted writes.
+    /// Ends a fetch that the client can no longer name: all its bytes are in posted writes.
     pub(super) fn drain(&mut self, serial: u64) {
         let Some(entry) = self.entries.get_mut(&serial) else {
             return;

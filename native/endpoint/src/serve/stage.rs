@@ -26,7 +26,7 @@ pub(super) enum Stage<J> {
     Queued(J),
     /// Its next turn has its permit and waits for memory.
     Starved(J),
-    /// A turn is under way: another thread has the job. Buffers that arrive are kept here.
+    /// A turn runs: another thread has the job. Buffers that arrive are kept here.
     Running { buffers: Vec<RemoteBuffer> },
     /// All bytes are in posted writes; only their ends are waited for.
     Draining,
@@ -58,18 +58,18 @@ pub(super) enum Permitted<J> {
 }
 
 impl<J> Stage<J> {
-    /// A new fetch, whose first turn waits for the permit.
+    /// Returns the stage of a new fetch whose first turn waits for the permit.
     pub(super) fn queued(job: J) -> Self {
         Self::Queued(job)
     }
 
-    /// A new fetch, whose first turn begins at once.
+    /// Returns the stage of a new fetch whose first turn begins at once.
     pub(super) fn running() -> Self {
         let buffers = Vec::new();
         Self::Running { buffers }
     }
 
-    /// The client offers buffers.
+    /// Handles buffers that the client offers.
     pub(super) fn on_buffers(&mut self, offered: Vec<RemoteBuffer>) -> Buffers<'_, J> {
         match self {
             Self::Idle(job) | Self::Queued(job) | Self::Starved(job) => Buffers::Job(job, offered),
@@ -81,8 +81,8 @@ impl<J> Stage<J> {
         }
     }
 
-    /// The next turn waits for the permit, if the job is here, has nothing to wait for and `can_turn`.
-    /// True: it does now.
+    /// Lets the next turn wait for the permit, if the job is here, has nothing to wait for, and
+    /// `can_turn` returns true. Returns whether the turn waits now.
     pub(super) fn queue(&mut self, can_turn: impl FnOnce(&J) -> bool) -> bool {
         match std::mem::replace(self, Self::Draining) {
             Self::Idle(job) if can_turn(&job) => {
@@ -101,7 +101,7 @@ impl<J> Stage<J> {
         }
     }
 
-    /// The permit is there. The turn begins with the job that is returned, unless it has to wait for memory.
+    /// Handles the permit. The turn begins with the returned job, unless it must wait for memory.
     pub(super) fn on_permit(&mut self, wants_memory: impl FnOnce(&J) -> bool) -> Permitted<J> {
         match std::mem::replace(self, Self::Draining) {
             Self::Queued(job) if wants_memory(&job) => {
@@ -123,8 +123,9 @@ impl<J> Stage<J> {
         }
     }
 
-    /// The turn ended with more to do; `starved`: no page was free. Returns the buffers that were
-    /// kept, for the job. `None`, and no change: no turn was under way.
+    /// Notes that the turn ended with more to do. `starved` says that no page was free. Returns the
+    /// buffers that were kept, for the job. Returns `None` and changes nothing if no turn was
+    /// running.
     pub(super) fn on_turn(&mut self, job: J, starved: bool) -> Option<Vec<RemoteBuffer>> {
         match std::mem::replace(self, Self::Draining) {
             Self::Running { buffers } => {
@@ -145,14 +146,14 @@ impl<J> Stage<J> {
         }
     }
 
-    /// The turn ended, and all bytes are in posted writes.
+    /// Notes that the turn ended and all bytes are in posted writes.
     pub(super) fn on_last_turn(&mut self) {
         if let Self::Running { .. } = self {
             *self = Self::Draining;
         }
     }
 
-    /// The turn ended, and the client is to read.
+    /// Notes that the turn ended and the client will read.
     pub(super) fn on_offer(&mut self) {
         if let Self::Running { .. } = self {
             *self = Self::Offered;

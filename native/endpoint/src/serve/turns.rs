@@ -10,7 +10,7 @@ use faro_sync::clock;
 use faro_wire::message::{DataWritten, FailureCode, ToClient, WrittenBuffer};
 
 impl ServeService {
-    /// A turn ended.
+    /// Handles the end of a turn.
     pub(super) fn on_turn(&mut self, net: &mut Net, job: Box<Job>, turn: JobTurn) {
         let serial = job.serial;
         // Unknown: cancelled, past its deadline, or the connection has closed.
@@ -60,8 +60,8 @@ impl ServeService {
         self.has_room(endpoint);
     }
 
-    /// All of it is in the chunk cache: the client is offered to read it, and says when it needs nothing more. What
-    /// cannot be exposed is written.
+    /// Offers the client to read bytes that are all in the chunk cache; the client says when it
+    /// needs nothing more. Bytes that cannot be exposed are written.
     fn offer(
         &mut self,
         net: &mut Net,
@@ -126,7 +126,7 @@ impl ServeService {
         buffers
     }
 
-    /// The turn is over and there is more to do.
+    /// Handles a turn that ended with more to do.
     fn turned(&mut self, net: &mut Net, job: Box<Job>, starved: bool) {
         let serial = job.serial;
         let Some(entry) = self.entries.get_mut(&serial) else {

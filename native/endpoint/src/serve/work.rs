@@ -26,7 +26,8 @@ pub(crate) enum Returned {
 /// The next task of a thread.
 pub(super) enum Task {
     JobTurn(Work),
-    /// Bring chunks of an output into the chunk cache; `evict`: others may be evicted for them.
+    /// Bring chunks of an output into the chunk cache. `evict` says whether others may be evicted
+    /// for them.
     Prefetch {
         output: Arc<Output>,
         chunks: Range<u64>,

@@ -24,7 +24,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(pair.try_into().unwrap()))
 }
 
-/// Where the transport header, the payload and the checksum are, if it is such a packet.
+/// Returns the range of the transport header, the payload and the checksum, if it is such a packet.
 pub fn whole(frame: &[u8]) -> Option<Range<usize>> {
     let is_udp =
         number(frame, 12)? == 0x0800 && frame.get(IP_AT)? == &0x45 && frame.get(IP_AT + 9)? == &17;
@@ -35,7 +35,7 @@ pub fn whole(frame: &[u8]) -> Option<Range<usize>> {
     (end <= frame.len()).then_some(TRANSPORT_AT..end)
 }
 
-/// Where the payload of a SEND or a WRITE is, and which of them it is.
+/// Returns the range of the payload of a SEND or a WRITE, and which of them it is.
 pub fn payload(frame: &[u8]) -> Option<(Carries, Range<usize>)> {
     let whole = whole(frame)?;
     // Opcodes of a reliable connection: SEND and WRITE, as first, middle, last or only packet, the last two with an
@@ -53,7 +53,7 @@ pub fn payload(frame: &[u8]) -> Option<(Carries, Range<usize>)> {
     Some((carries, start..whole.end - CHECKSUM_BYTES))
 }
 
-/// The checksum over what a switch must not change.
+/// Returns the checksum over the fields that a switch must not change.
 pub fn checksum(frame: &[u8]) -> [u8; 4] {
     let end = whole(frame).unwrap().end - CHECKSUM_BYTES;
     let mut bytes = frame[IP_AT..end].to_vec();

@@ -47,7 +47,7 @@ impl Switch {
         }
     }
 
-    /// Everything that was passed on.
+    /// Stops the switch, and returns every packet that was passed on.
     pub fn stop(mut self) -> Vec<Packet> {
         self.stop.store(true, Ordering::Release);
         self.thread.take().unwrap().join().unwrap()
@@ -73,7 +73,7 @@ fn checked(result: libc::c_int, what: &str) -> libc::c_int {
     result
 }
 
-/// A socket with all packets of that interface.
+/// Opens a socket that receives all packets of the interface.
 fn open(port: &str) -> OwnedFd {
     let name = std::ffi::CString::new(port).unwrap();
     // SAFETY: `name` is a string that ends with 0 and lives as long as the call.
@@ -132,7 +132,7 @@ fn run(ports: &[OwnedFd; 2], mut change: Change, stop: &AtomicBool) -> Vec<Packe
     seen
 }
 
-/// The bytes of a packet that came in, with what precedes it.
+/// Receives an incoming packet, with the bytes that precede it, and returns their number.
 fn receive(port: &OwnedFd, buffer: &mut [u8]) -> Option<usize> {
     loop {
         // SAFETY: as in `open`.

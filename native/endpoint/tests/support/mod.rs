@@ -149,7 +149,7 @@ pub fn write_output(dir: &Path, id: OutputId, partitions: &[Vec<u8>]) -> OutputF
     files
 }
 
-/// `bytes` bytes that differ by seed and position.
+/// Returns `bytes` bytes that differ by seed and position.
 pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     (0..bytes)

@@ -111,7 +111,7 @@ impl Stage {
         );
     }
 
-    /// A page that the peer may read, with bytes of choice. It is exposed until the end.
+    /// Exposes a page that the peer may read, with chosen bytes. It stays exposed until the end.
     pub fn page(&mut self, peer: ConnectionId, fill: impl FnOnce(&mut [u8])) -> RemoteRange {
         let mut lease = self.pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap();
         fill(lease.bytes_mut());
@@ -132,7 +132,7 @@ impl Stage {
 /// Handles one event; the `Fetch` is decoded when it is one.
 pub type Script = Box<dyn FnMut(&mut Stage, ConnectionId, u64, Option<Fetch>, &Message) + Send>;
 
-/// A fabric without an endpoint, and its name in cards.
+/// Opens a fabric without an endpoint, and returns it with its name in cards.
 #[allow(dead_code)] // Each test binary uses its own part.
 pub fn fabric_by_hand(
     choice: FabricChoice,
@@ -190,13 +190,13 @@ impl Scripted {
         Self::start_as(0xfa50_0000_0000_0001, script)
     }
 
-    /// With the keys of a number of choice.
+    /// Starts a peer with the keys of a chosen number.
     pub fn start_as(number: u128, script: Script) -> Self {
         let own = OwnIdentity::public(number);
         Self::start_on(FabricChoice::Tcp, own, Protection::Clear, None, script)
     }
 
-    /// On a fabric of choice; connects to the endpoint on the card `to`.
+    /// Starts a peer on a chosen fabric, and connects to the endpoint on the card `to`.
     pub fn start_on(
         choice: FabricChoice,
         own: OwnIdentity,

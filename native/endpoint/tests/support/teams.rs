@@ -16,7 +16,7 @@ pub fn endpoints(fabric: FabricChoice, count: usize) -> Vec<Arc<Endpoint>> {
         .collect()
 }
 
-/// A team of `ranks`, dealt out to the endpoints in turn.
+/// Makes a team of `ranks` members, dealt out to the endpoints in turn.
 pub fn team(endpoints: &[Arc<Endpoint>], ranks: usize) -> Vec<Team> {
     let members: Vec<Member> = (0..ranks)
         .map(|rank| endpoints[rank % endpoints.len()].member().unwrap())
@@ -54,13 +54,13 @@ pub fn all<T: Send>(teams: Vec<Team>, body: impl Fn(&mut Team) -> T + Sync) -> V
     })
 }
 
-/// One round over floats that is not cancelled.
+/// Runs one round over floats that is not cancelled.
 pub fn floats(team: &mut Team, values: &mut [f32], round: &Round) -> Result<(), CollectiveError> {
     let mut array: &mut [f32] = values;
     team.all_reduce(&mut array, round, &mut || false)
 }
 
-/// One round over doubles that is not cancelled.
+/// Runs one round over doubles that is not cancelled.
 pub fn doubles(team: &mut Team, values: &mut [f64], round: &Round) -> Result<(), CollectiveError> {
     let mut array: &mut [f64] = values;
     team.all_reduce(&mut array, round, &mut || false)

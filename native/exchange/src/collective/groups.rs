@@ -1,18 +1,18 @@
-//! Groups of a DS-Sync round.
+//! The shuffled groups of a DS-Sync round.
 
 use crate::rng::SplitMix64;
 use crate::ExchangeError;
 
-/// Disjoint groups that cover ranks 0..ranks once, shuffled anew in each round: the ranks are
-/// shuffled by stream (epoch, round) and cut into ⌊ranks / group⌋ runs whose lengths differ by at
-/// most one, longer ones first. So no group is smaller than `group`.
+/// Returns disjoint groups that cover the ranks below `ranks` once. Each round shuffles the ranks
+/// by stream (epoch, round) and cuts them into ⌊ranks / group⌋ runs whose lengths differ by at most
+/// one, longer ones first. So no group is smaller than `group`.
 pub fn dssync_groups(
     ranks: usize,
     group: usize,
     epoch: u64,
     round: u64,
 ) -> Result<Vec<Vec<usize>>, ExchangeError> {
-    // A single rank has no group; its group size does not matter.
+    // A single rank has no group, so its group size does not matter.
     if ranks > 1 && !(2..=ranks).contains(&group) {
         return Err(ExchangeError::BadGroup { group, ranks });
     }

@@ -1,12 +1,14 @@
-//! Plans of collectives: the parts of an array that each rank sends and receives in each step. No data
-//! here.
+//! Plans of collectives: the parts of an array that each rank sends and receives in each step. The
+//! data itself is elsewhere.
 //!
-//! Three modes:
-//! - `dssync`: mean within a small group; membership is shuffled every round. The mean over all ranks
-//!   stays the same, the values mix over rounds, and a rank waits only for its group. As in DS-Sync
-//!   (arXiv 2007.03298), whose theorem is about SGD with smooth losses.
-//! - `grid`: exact mean over all in two rounds, along the rows and then the columns of an m by k grid.
-//! - `full`: exact mean by a ring, the baseline: fewest bytes and a fan-in of one, but 2(N-1) steps.
+//! There are three modes:
+//! - `dssync`: mean within a small group; membership is shuffled every round. The mean over all
+//!   ranks stays the same, the values mix over rounds, and a rank waits only for its group. This is
+//!   DS-Sync (arXiv 2007.03298), whose theorem is about SGD with smooth losses.
+//! - `grid`: exact mean over all in two rounds, along the rows and then the columns of an m by k
+//!   grid.
+//! - `full`: exact mean by a ring, the baseline: fewest bytes and a fan-in of one, but 2(N-1)
+//!   steps.
 //!
 //! A plan works on sums and divides once at the end by `divisor`, so grid and full are exact
 //! wherever addition is. All members of a group end with the same bits, floats included: each part
@@ -27,7 +29,7 @@ use crate::{ExchangeError, MAX_MEMBERS};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Mean within groups of about this size; the shuffle is seeded by epoch and round.
+    /// The mean within groups of about this size; epoch and round seed the shuffle.
     DsSync {
         group: usize,
         epoch: u64,
@@ -37,7 +39,7 @@ pub enum Mode {
     Full,
 }
 
-/// The plan for `ranks` participants.
+/// Returns the plan for `ranks` participants.
 pub fn plan(ranks: usize, mode: Mode) -> Result<Plan, ExchangeError> {
     if ranks == 0 || ranks > MAX_MEMBERS {
         return Err(ExchangeError::BadRanks(ranks));
@@ -56,8 +58,8 @@ pub fn plan(ranks: usize, mode: Mode) -> Result<Plan, ExchangeError> {
     }
 }
 
-/// Rows and columns of the grid for `ranks`. Ranks beyond the grid, fewer than a column, are folded
-/// into it.
+/// Returns the numbers of rows and columns of the grid for `ranks`. The remaining ranks, fewer than
+/// a column, send their values to ranks of the grid.
 pub fn grid_shape(ranks: usize) -> (usize, usize) {
     let rows = ranks.isqrt().max(1);
     (rows, ranks / rows)

@@ -1,4 +1,4 @@
-//! Steps and transfers, and the three shapes they are built from.
+//! Steps and transfers, and the three shapes that they are built from.
 //!
 //! In a small group, each member sums one part, which all others send to it, and then sends the sum
 //! to all others: two steps, 2(g-1)/g arrays sent by each member, fan-in g-1. A ring moves the same
@@ -6,7 +6,7 @@
 
 use super::grid_shape;
 
-/// A slice of the array: elements from len · index / of up to len · (index + 1) / of.
+/// A slice of the array: the elements from len · index / of up to len · (index + 1) / of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Part {
     pub index: u32,
@@ -16,14 +16,15 @@ pub struct Part {
 impl Part {
     const WHOLE: Part = Part { index: 0, of: 1 };
 
-    /// The elements of this part in an array of `len`. Parts of one `of` are disjoint and cover it.
+    /// Returns the elements of this part in an array of `len`. Parts with the same `of` are
+    /// disjoint and cover the array.
     pub fn range(self, len: usize) -> std::ops::Range<usize> {
         let at = |i: u32| (len as u128 * u128::from(i) / u128::from(self.of)) as usize;
         at(self.index)..at(self.index + 1)
     }
 }
 
-/// The receiver's action on the elements.
+/// The action of the receiver on the elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     Add,
@@ -60,17 +61,18 @@ impl Plan {
         &self.steps
     }
 
-    /// The number of ranks whose values are in the sums of `rank`.
+    /// Returns the number of ranks whose values are in the sums of `rank`; `None` if there is no
+    /// such rank.
     pub fn divisor(&self, rank: usize) -> Option<u32> {
         self.divisors.get(rank).copied()
     }
 
-    /// Transfers that `rank` sends in `step`.
+    /// Returns the transfers that `rank` sends in `step`.
     pub fn sends(&self, step: usize, rank: usize) -> impl Iterator<Item = &Transfer> {
         self.in_step(step).filter(move |t| t.from as usize == rank)
     }
 
-    /// Transfers that `rank` receives in `step`, in the order in which it applies them.
+    /// Returns the transfers that `rank` receives in `step`, in the order in which it applies them.
     pub fn receives(&self, step: usize, rank: usize) -> impl Iterator<Item = &Transfer> {
         self.in_step(step).filter(move |t| t.to as usize == rank)
     }
@@ -79,7 +81,7 @@ impl Plan {
         self.steps.get(step).into_iter().flat_map(|s| &s.transfers)
     }
 
-    /// Sums within disjoint groups, side by side.
+    /// Returns the plan for sums within disjoint groups, all at the same time.
     pub(super) fn groups(ranks: usize, groups: &[Vec<usize>]) -> Plan {
         let mut divisors = vec![1; ranks];
         for group in groups {
@@ -90,8 +92,9 @@ impl Plan {
         Plan::new(divisors, group_steps(groups).into())
     }
 
-    /// Rows, then columns, of the grid of [`grid_shape`]. Before, each rank beyond the grid sends its
-    /// values to one rank of the grid, and gets the sums back after.
+    /// Returns the plan for the rows, then the columns, of the grid of [`grid_shape`]. Each rank
+    /// beyond the grid first sends its values to one rank of the grid, and finally gets the sums
+    /// back.
     pub(super) fn grid(ranks: usize) -> Plan {
         let (rows, columns) = grid_shape(ranks);
         let inside = rows * columns;
@@ -117,7 +120,7 @@ impl Plan {
         Plan::new(vec![ranks as u32; ranks], steps)
     }
 
-    /// Reduce-scatter and all-gather around one ring.
+    /// Returns the plan for reduce-scatter and all-gather around one ring.
     pub(super) fn ring(ranks: usize) -> Plan {
         let n = ranks;
         // In step s, rank r passes part r - s on; the last sum of part p is at rank p - 1.
@@ -131,7 +134,7 @@ impl Plan {
         Plan::new(vec![n as u32; n], reduce.chain(gather).collect())
     }
 
-    /// Empty steps are left out.
+    /// Returns a plan without the empty steps.
     fn new(divisors: Vec<u32>, mut steps: Vec<Step>) -> Plan {
         steps.retain(|s| !s.transfers.is_empty());
         for step in &mut steps {
@@ -141,7 +144,8 @@ impl Plan {
     }
 }
 
-/// The two steps of a group: part j to the group's j-th member, and its sum from there to all.
+/// Returns the two steps of groups: all members send part j to the group's j-th member, which then
+/// sends the sum to all.
 fn group_steps(groups: &[Vec<usize>]) -> [Step; 2] {
     let (mut reduce, mut share) = (Step::default(), Step::default());
     for group in groups {

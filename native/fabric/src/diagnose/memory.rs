@@ -10,7 +10,7 @@ const HUGE: u64 = 2 << 20;
 /// A limit of the control group that the process is in, or of one around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bound {
-    /// Most memory, bytes.
+    /// Maximum memory in bytes.
     bytes: u64,
     /// The file with the limit.
     file: PathBuf,
@@ -24,7 +24,7 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// `268435456` as `256 MiB`; in bytes where that is not exact.
+/// Formats bytes: `268435456` as `256 MiB`, but in bytes if that is not exact.
 #[must_use]
 pub fn bytes(number: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
@@ -35,7 +35,7 @@ pub fn bytes(number: u64) -> String {
     format!("{number} bytes")
 }
 
-/// A number of `/proc/meminfo`.
+/// Returns a number of `/proc/meminfo`.
 fn field(meminfo: &str, name: &str) -> u64 {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(name));
     let value = line.and_then(|line| line.split_whitespace().next());
@@ -88,7 +88,7 @@ fn container(host: &Host<'_>) -> Finding {
     }
 }
 
-/// The container runtime, if this process runs in a container.
+/// Returns the container runtime, if this process runs in a container.
 fn kind(root: &Path) -> Option<&'static str> {
     if root.join(".dockerenv").exists() {
         return Some("Docker");
@@ -109,7 +109,7 @@ fn kind(root: &Path) -> Option<&'static str> {
     named.map(|(_, kind)| *kind)
 }
 
-/// The smallest limit of memory from the process's own group up to the root.
+/// Returns the smallest memory limit from the process's own group up to the root.
 fn bound(root: &Path) -> Option<Bound> {
     let groups = read(&root.join("proc/self/cgroup"));
     let mut min: Option<Bound> = None;

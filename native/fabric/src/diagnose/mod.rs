@@ -20,7 +20,7 @@ use std::path::Path;
 /// Severity of a finding for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nothing is to be changed.
+    /// Nothing needs to change.
     Good,
     /// It works, and could be better.
     Note,
@@ -45,7 +45,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Nothing to mend.
+    /// Returns a finding that needs no fix.
     #[must_use]
     pub fn good(check: &'static str, message: String) -> Self {
         Self {
@@ -56,7 +56,7 @@ impl Finding {
         }
     }
 
-    /// Something to mend.
+    /// Returns a finding that needs a fix.
     #[must_use]
     pub fn bad(check: &'static str, level: Level, message: String, fix: String) -> Self {
         Self {
@@ -101,7 +101,7 @@ pub struct Host<'a> {
     pub options: &'a VerbsOptions,
     /// The address that the executor tells its peers.
     pub near: IpAddr,
-    /// Most bytes of the arena.
+    /// Maximum bytes of the arena.
     pub memory_limit: u64,
     /// For `mend`.
     pub names: SettingNames,
@@ -121,14 +121,14 @@ impl Host<'_> {
         rdma::tried(self)
     }
 
-    /// Huge pages, and the memory that a container may take.
+    /// Checks huge pages, and the memory that a container may take.
     #[must_use]
     pub fn memory(&self) -> Vec<Finding> {
         memory::checks(self)
     }
 
-    /// The other reasons why the fabric cannot open, to follow `error` in the log, so that a user does
-    /// not find them one start after the other. Empty if there are none.
+    /// Returns the other reasons that the fabric cannot open, to follow `error` in the log, so that
+    /// a user does not find them one start after the other. Empty if there are none.
     #[must_use]
     pub fn also(&self, error: &str) -> String {
         let mut said: Vec<String> = Vec::new();

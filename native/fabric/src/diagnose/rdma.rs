@@ -57,7 +57,7 @@ pub(super) fn tried(host: &Host<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The network interface of the first port that has one, for the commands.
+/// Returns the network interface of the first port that has one, for the suggested commands.
 fn interface(ports: &[Port]) -> &str {
     let gids = ports.iter().flat_map(|port| &port.gids);
     gids.map(|gid| gid.interface.as_str())

@@ -23,7 +23,8 @@ impl Tree {
         fs::write(path, format!("{text}\n")).unwrap();
     }
 
-    /// One software device with the address 10.0.0.1, and all that it needs.
+    /// Returns a host with one software device at the address 10.0.0.1, and all that the device
+    /// needs.
     fn with_device(name: &str) -> Self {
         let tree = Self::new(name);
         let port = "sys/class/infiniband/rxe0/ports/1";
@@ -81,7 +82,7 @@ fn of<'f>(findings: &'f [Finding], check: &str) -> &'f Finding {
     found.unwrap_or_else(|| panic!("no {check} in {findings:?}"))
 }
 
-/// That level, and these words in what is said and in how to mend it.
+/// Checks a finding's level, and words of its message and of its fix.
 fn message(finding: &Finding, level: Level, words: &str, fix: &str) {
     assert_eq!(finding.level, level, "{finding:?}");
     assert!(finding.message.contains(words), "{finding:?}");

@@ -125,7 +125,7 @@ pub(crate) const DONE: u32 = 0;
 /// Verdict: that range is not exposed to this peer.
 pub(crate) const REFUSED: u32 = 1;
 
-/// Most entries of one WRITE_ACK.
+/// Maximum number of entries of one WRITE_ACK.
 pub(crate) const MAX_ACKS: usize = 256;
 /// Longest text of a GOODBYE, in bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 512;
@@ -218,7 +218,7 @@ impl WriteHead {
     }
 }
 
-/// The immediate of a WRITE or WRITE_REF.
+/// Decodes the immediate of a WRITE or WRITE_REF.
 pub(crate) fn immediate(value: U32, has: U32) -> Result<Option<u16>, WireError> {
     match has.get() {
         0 => Ok(None),
@@ -235,7 +235,7 @@ pub(crate) fn immediate(value: U32, has: U32) -> Result<Option<u16>, WireError> 
     }
 }
 
-/// The entries of a WRITE_ACK.
+/// Returns the entries of a WRITE_ACK.
 pub(crate) fn acks(body: &[u8]) -> Result<&[AckEntry], WireError> {
     <[AckEntry]>::ref_from_bytes(body).map_err(|_| WireError::BadValue {
         what: "length of WRITE_ACK",

@@ -50,9 +50,10 @@ pub(crate) enum Sink {
 pub(crate) trait Consumer {
     /// A decoded kind.
     type Kind: Copy;
-    /// A checked header came. Returns its kind and what follows; an error if it may not come now.
+    /// Handles a checked header. Returns its kind and the shape of what follows, or an error if it
+    /// may not come now.
     fn begin(&mut self, header: &FrameHeader) -> Result<(Self::Kind, BodyShape), CloseReason>;
-    /// The head of a payload of `length` bytes came.
+    /// Handles the head of a payload of `length` bytes.
     fn head(
         &mut self,
         kind: Self::Kind,
@@ -60,9 +61,10 @@ pub(crate) trait Consumer {
         head: &[u8],
         length: usize,
     ) -> Result<Sink, CloseReason>;
-    /// Memory for the payload's bytes from `at` on, `length` of them; `None` throws them away.
+    /// Returns memory for `length` bytes of the payload from `at` on; `None` discards them.
     fn slot(&mut self, sink: &Sink, at: usize, length: usize) -> Option<&mut [u8]>;
-    /// All `length` bytes of a payload came. `dropped`: not all of them found a slot.
+    /// Handles the end of a payload of `length` bytes. `dropped` says that not all of them found a
+    /// slot.
     fn payload_end(
         &mut self,
         id: u64,
@@ -75,7 +77,7 @@ pub(crate) trait Consumer {
     fn switches(&self) -> bool {
         false
     }
-    /// A whole frame came, body checked.
+    /// Handles a whole frame whose body was checked.
     fn frame(&mut self, kind: Self::Kind, id: u64, body: Vec<u8>) -> Result<(), CloseReason>;
 }
 
@@ -95,7 +97,7 @@ enum InboundState {
 /// One connection's framing.
 pub(crate) struct Inbound<K> {
     state: InboundState,
-    /// The frame under way, once its 32 bytes are in and checked.
+    /// The current frame, after its 32 bytes have come and were checked.
     header: Option<(FrameHeader, K)>,
     head: [u8; HEADER_BYTES + MAX_HEAD_BYTES],
     /// Bytes in `head`.
@@ -115,7 +117,7 @@ impl<K: Copy> Inbound<K> {
         }
     }
 
-    /// Bytes of memory held for a frame that is not complete.
+    /// Returns the bytes of memory held for a frame that is not complete.
     pub(crate) fn buffered(&self) -> usize {
         match &self.state {
             InboundState::Body { body, .. } => body.capacity(),
@@ -123,7 +125,7 @@ impl<K: Copy> Inbound<K> {
         }
     }
 
-    /// Bytes of body or payload after the head.
+    /// Returns the bytes of body or payload after the head.
     fn rest(&self) -> usize {
         self.header.as_ref().map_or(0, |(header, _)| {
             header.length.get() as usize - (self.need - HEADER_BYTES)
@@ -172,7 +174,8 @@ impl<K: Copy> Inbound<K> {
         Ok(bytes.len())
     }
 
-    /// Memory to receive the next bytes in, if there are enough of them to be worth it.
+    /// Returns memory to receive the next bytes in place, if there are enough of them to be worth
+    /// it.
     pub(crate) fn direct<'c>(
         &'c mut self,
         consumer: &'c mut impl Consumer<Kind = K>,
@@ -193,7 +196,8 @@ impl<K: Copy> Inbound<K> {
         }
     }
 
-    /// `bytes` were received into what `direct` offered (none, if the call failed).
+    /// Notes that `bytes` bytes were received into the memory that `direct` returned (none, if the
+    /// call failed).
     pub(crate) fn landed(
         &mut self,
         bytes: usize,
@@ -227,7 +231,7 @@ impl<K: Copy> Inbound<K> {
         }
     }
 
-    /// The head, as far as it is known, is in.
+    /// Handles the head, as far as its length is known.
     fn enter(&mut self, consumer: &mut impl Consumer<Kind = K>) -> Result<(), CloseReason> {
         let Some((header, kind)) = self.header else {
             let header = FrameHeader::parse(&self.head[..HEADER_BYTES])?;
@@ -274,7 +278,7 @@ impl<K: Copy> Inbound<K> {
         Ok(())
     }
 
-    /// The frame is in.
+    /// Handles a complete frame.
     fn complete(
         &mut self,
         rest: usize,

@@ -26,21 +26,22 @@ pub(crate) enum FrameKind<K> {
 
 /// The frames that only one fabric has.
 pub(crate) trait TransportKind: Copy + Send + std::fmt::Debug {
-    /// The kind that this byte stands for; `None` if the fabric has no such frame.
+    /// Returns the kind of this byte; `None` if the fabric has no such frame.
     fn decode(byte: u8) -> Option<Self>;
-    /// The byte in the header.
+    /// Returns the byte in the header.
     fn byte(self) -> u8;
     /// Returns whether the frame belongs to the pairing, which some fabrics need before a
     /// connection is open. All others come on open connections only.
     fn pairs(self) -> bool {
         false
     }
-    /// Structure of the bytes after the header, and the longest body in bytes.
+    /// Returns the structure of the bytes after the header, and the maximum length of the body in
+    /// bytes.
     fn shape(self) -> (BodyShape, u32);
 }
 
 impl<K: TransportKind> FrameKind<K> {
-    /// The kind that this byte stands for; `None` if the fabric has no such frame.
+    /// Returns the kind of this byte; `None` if the fabric has no such frame.
     pub(crate) fn decode(byte: u8) -> Option<Self> {
         match byte {
             kind::HELLO => Some(Self::Hello),
@@ -60,14 +61,14 @@ macro_rules! frame_kinds {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum $name { $($variant,)* }
         impl $name {
-            /// The kind that this byte stands for.
+            /// Returns the kind of this byte; `None` if there is no such frame.
             pub(crate) fn from_byte(byte: u8) -> Option<Self> {
                 match byte {
                     $(faro_wire::kind::$byte => Some(Self::$variant),)*
                     _ => None,
                 }
             }
-            /// The byte in the header.
+            /// Returns the byte in the header.
             pub(crate) fn to_byte(self) -> u8 {
                 match self { $(Self::$variant => faro_wire::kind::$byte,)* }
             }
@@ -82,7 +83,8 @@ mod tests {
     use crate::frame::payload::PayloadKind;
     use crate::{shm::ShmKind, verbs::VerbsKind};
 
-    /// Each byte below `FIRST_MESSAGE` decodes to one kind, and that kind has this byte.
+    /// Checks that each byte below `FIRST_MESSAGE` decodes to one kind, and that the kind has this
+    /// byte.
     fn decodes<K: TransportKind>() -> Vec<u8> {
         (0..kind::FIRST_MESSAGE)
             .filter(|byte| match FrameKind::<K>::decode(*byte) {

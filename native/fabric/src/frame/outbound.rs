@@ -69,12 +69,12 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// A frame whose whole body is inline.
+    /// Returns a frame whose whole body is inline.
     pub(crate) fn small(kind: u8, id: u64, body: &[u8]) -> Self {
         Self::assemble(FrameHeader::for_body(kind, id, body), body, Tail::Nothing)
     }
 
-    /// A frame with a body of its own.
+    /// Returns a frame with its own body.
     pub(crate) fn owned(kind: u8, id: u64, body: Vec<u8>, ends: Ends) -> Self {
         let header = FrameHeader::for_body(kind, id, &body);
         let mut frame = Self::assemble(header, &[], Tail::Bytes(body));
@@ -82,12 +82,12 @@ impl Frame {
         frame
     }
 
-    /// A frame of the greeting, whose body is not inline.
+    /// Returns a frame of the greeting, whose body is not inline.
     pub(crate) fn owned_greeting(kind: u8, body: &[u8]) -> Self {
         Self::owned(kind, 0, body.to_vec(), Ends::Nothing)
     }
 
-    /// A head under its CRC, and payload behind it.
+    /// Returns a frame of a head under its CRC and a payload after it.
     pub(crate) fn payload(kind: u8, id: u64, head: &[u8], tail: Tail, ends: Ends) -> Self {
         let length = head.len() + tail.length();
         let header = FrameHeader::sealed(kind, 0, id, length as u32, crc32c(head));
@@ -96,7 +96,7 @@ impl Frame {
         frame
     }
 
-    /// An operation between frames.
+    /// Returns an operation to be done between frames.
     pub(crate) fn work(work: Work, ends: Ends) -> Self {
         Self {
             head: [0; INLINE_BYTES],
@@ -107,7 +107,7 @@ impl Frame {
         }
     }
 
-    /// The same frame, accompanied by a descriptor.
+    /// Adds a descriptor to the frame.
     pub(crate) fn with_descriptor(mut self, descriptor: Option<Descriptor>) -> Self {
         self.descriptor = descriptor;
         self
@@ -141,7 +141,7 @@ impl Tail {
         }
     }
 
-    /// Bytes of ordinary memory.
+    /// Returns the bytes of ordinary memory that it holds.
     fn bytes_held(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -184,15 +184,16 @@ impl Outbound {
         self.frames.len()
     }
 
-    /// Bytes of ordinary memory that the queued frames hold; those of leases are the arena's.
+    /// Returns the bytes of ordinary memory that the queued frames hold; leases are the arena's.
     pub(crate) fn buffered(&self) -> usize {
         let frames = self.frames.capacity() * size_of::<Frame>();
         let tails = self.frames.iter().map(|frame| frame.tail.bytes_held());
         frames + tails.sum::<usize>()
     }
 
-    /// The next bytes, in as many slices as one call takes: `(slices used, bytes, descriptor)`.
-    /// A descriptor belongs to the first byte of a call, so a frame with one starts a call.
+    /// Returns the next bytes, in as many slices as one call takes, as `(slices used, bytes,
+    /// descriptor)`. A descriptor belongs to the first byte of a call, so a frame with one starts a
+    /// call.
     pub(crate) fn gather<'q>(
         &'q self,
         slices: &mut [IoSlice<'q>; SLICES],
@@ -223,7 +224,8 @@ impl Outbound {
         (used, total, descriptor)
     }
 
-    /// The kernel (or a segment) took `bytes`. Call [`Self::pop_sent`] until it returns nothing.
+    /// Notes that the kernel (or a segment) took `bytes` bytes. Call [`Self::pop_sent`] until it
+    /// returns nothing.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
     }
@@ -240,7 +242,7 @@ impl Outbound {
         Some(self.frames.pop_front()?.ends)
     }
 
-    /// The operation at the head of the queue, if it is one.
+    /// Returns the operation at the head of the queue, if it is one.
     pub(crate) fn next_work(&self) -> Option<&Work> {
         match &self.frames.front()?.tail {
             Tail::Work(work) => Some(work),
@@ -282,7 +284,8 @@ impl Outbound {
         filled
     }
 
-    /// The peer refused a write; true if the write has not ended, so that it ends `Refused`.
+    /// Notes that the peer refused a write. Returns true if the write has not ended, so that it
+    /// ends `Refused`.
     pub(crate) fn refuse(&mut self, refused: u64) -> bool {
         // The peer has received its head, so it can only be the first frame.
         match self.frames.front_mut().map(|frame| &mut frame.ends) {

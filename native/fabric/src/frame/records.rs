@@ -11,8 +11,9 @@ use super::outbound::Outbound;
 use crate::CloseReason;
 use faro_secure::{Keys, Opener, Sealer, HEADER_BYTES, OVERHEAD_BYTES, RECORD_BYTES, TAG_BYTES};
 
-/// Bytes of the longest record. So many are sealed, or received, in one go. More of them leave the
-/// caches of a core before the kernel has them, and gain nothing (`benches/throughput.rs`).
+/// Length of the longest record: this many bytes are sealed, or received, at once. More of them
+/// leave the caches of a core before the kernel has them, and gain nothing
+/// (`benches/throughput.rs`).
 pub(crate) const BATCH_BYTES: usize = RECORD_BYTES + OVERHEAD_BYTES;
 
 /// One connection's keys, and the bytes that could not be sent or opened yet.
@@ -68,8 +69,8 @@ impl Records {
     }
 
     /// Seals the next bytes of the queue as one record at the front of `batch`. Returns how many
-    /// bytes of the queue are in it; the record is longer by `OVERHEAD_BYTES`. 0: the queue is
-    /// empty, and there is no record.
+    /// bytes of the queue are in it; the record is longer by `OVERHEAD_BYTES`. Returns 0 and makes
+    /// no record if the queue is empty.
     pub(crate) fn seal_next(
         &mut self,
         queue: &Outbound,
@@ -88,13 +89,13 @@ impl Records {
         self.unsent.is_empty()
     }
 
-    /// Sealed bytes that the kernel has not taken.
+    /// Returns the sealed bytes that the kernel has not taken.
     pub(crate) fn unsent(&self) -> &[u8] {
         &self.unsent[self.sent..]
     }
 
-    /// The kernel took `taken` bytes: of `batch`, or of [`Self::unsent`] if that is empty. The rest
-    /// waits.
+    /// Notes that the kernel took `taken` bytes of `batch`, or of [`Self::unsent`] if `batch` is
+    /// empty. The rest waits.
     pub(crate) fn taken(&mut self, batch: &[u8], taken: usize) {
         if !batch.is_empty() {
             self.unsent.extend_from_slice(&batch[taken..]);
@@ -109,7 +110,7 @@ impl Records {
         }
     }
 
-    /// Bytes of a record whose end is missing.
+    /// Returns the bytes of a record whose end is missing.
     pub(crate) fn held(&self) -> usize {
         self.partial.len()
     }
@@ -121,7 +122,7 @@ impl Records {
         self.partial = Vec::new();
     }
 
-    /// Bytes of memory held.
+    /// Returns the bytes of memory held.
     pub(crate) fn buffered(&self) -> usize {
         self.unsent.capacity() + self.partial.capacity()
     }

@@ -46,7 +46,7 @@ impl<L: Listener> Acceptor<L> {
         self.has_more
     }
 
-    /// The kernel says that there are more.
+    /// Notes that the kernel reports more connections.
     pub(crate) fn ready(&mut self) {
         self.has_more = true;
     }

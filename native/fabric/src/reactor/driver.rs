@@ -39,13 +39,13 @@ pub(crate) trait Driver: Carrier {
     fn watch(&mut self, _registry: &mio::Registry) -> io::Result<()> {
         Ok(())
     }
-    /// The descriptor of that token is ready.
+    /// Called when the descriptor of that token is ready.
     fn signalled(&mut self, _token: mio::Token) {}
-    /// Asks for a wake-up by the next completion. False: there is no device.
+    /// Asks for a wake-up by the next completion. Returns false if there is no device.
     fn arm(&mut self) -> Result<bool, DeviceLost> {
         Ok(false)
     }
-    /// The number of completion queues.
+    /// Returns the number of completion queues.
     fn queues(&self) -> usize {
         0
     }
@@ -57,7 +57,7 @@ pub(crate) trait Driver: Carrier {
     ) -> Result<(), DeviceLost> {
         Ok(())
     }
-    /// A completion of this connection came.
+    /// Handles a completion of this connection.
     fn completed(
         _connection: &mut Connection<Self>,
         _common: &mut Common<Self>,
@@ -65,11 +65,12 @@ pub(crate) trait Driver: Carrier {
     ) -> Result<(), CloseReason> {
         Ok(())
     }
-    /// After a wait: takes wake-ups and the device's events.
+    /// Takes wake-ups and the device's events, after a wait.
     fn take_events(&mut self) -> Vec<DeviceReport> {
         Vec::new()
     }
-    /// After a wait: whether the device is still there, and connections whose time is over.
+    /// Reports, after a wait, whether the device is still there, and connections whose time is
+    /// over.
     fn check(&mut self) -> Vec<DeviceReport> {
         Vec::new()
     }

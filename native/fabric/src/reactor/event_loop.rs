@@ -33,7 +33,7 @@ pub(crate) struct Reactor<D: Driver> {
     poll: mio::Poll,
     ready: mio::Events,
     waker: Waker,
-    /// Set while a wake-up is under way, so that a second one costs no system call.
+    /// Set from a wake-up until it is handled, so that a second one costs no system call.
     woken: Arc<AtomicBool>,
     acceptor: Acceptor<D::Listener>,
     table: Table<D>,
@@ -95,7 +95,7 @@ impl<D: Driver> Reactor<D> {
         &mut self.table.common.driver
     }
 
-    /// An open connection; `None` if it is not (or no longer) open.
+    /// Returns a connection if it is open.
     pub(crate) fn open(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         self.table.open(connection)
     }
@@ -201,7 +201,8 @@ impl<D: Driver> Reactor<D> {
         }
     }
 
-    /// The device first, then connections that were cut off before, then those that are ready.
+    /// Serves the device first, then connections that were cut off before, then those that are
+    /// ready.
     fn serve(&mut self, ready: &mio::Events) {
         for event in ready {
             if DEVICE.contains(&event.token()) {
@@ -237,7 +238,7 @@ impl<D: Driver> Reactor<D> {
         }
     }
 
-    /// Before a wait: asks the device for a wake-up. True: there is something to do already.
+    /// Asks the device for a wake-up before a wait. Returns true if there is work already.
     fn arm_device(&mut self) -> bool {
         // Arming is a system call, and so is taking the wake-up: not for completions that are
         // there.
@@ -261,7 +262,7 @@ impl<D: Driver> Reactor<D> {
         found
     }
 
-    /// After a wait: the device's events, completions, and what is due.
+    /// Handles, after a wait, the device's events and completions, and what is due.
     fn device_turn(&mut self) {
         let reports = self.driver_mut().take_events();
         self.route(reports);
@@ -270,8 +271,8 @@ impl<D: Driver> Reactor<D> {
         self.route(reports);
     }
 
-    /// Takes what the completion queues hold, up to a turn's number from each, and passes each
-    /// completion to its connection. True: there was one, or the device was lost: the caller has
+    /// Takes up to a turn's number of completions from each completion queue, and passes each to
+    /// its connection. Returns true if there was one or the device was lost, so that the caller has
     /// events.
     fn take_completions(&mut self) -> bool {
         let mut batch = Vec::new();
@@ -313,8 +314,8 @@ impl<D: Driver> Reactor<D> {
         }
     }
 
-    /// The device cannot be used any more: every connection ends, so that callers take another
-    /// fabric; a later connect opens the device again.
+    /// Ends every connection, because the device cannot be used any more, so that callers use
+    /// another fabric. A later connect opens the device again.
     fn lose_device(&mut self, lost: &DeviceLost) {
         let detail = lost.0.clone();
         self.table.close_all(&CloseReason::Lost { detail });

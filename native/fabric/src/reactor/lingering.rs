@@ -31,7 +31,8 @@ impl<D: Datapath> Lingering<D> {
         }
     }
 
-    /// Discards what the peer still sends. False: it has ended its side, or sent too much.
+    /// Discards bytes that the peer still sends. Returns false if it has ended its side, or sent
+    /// too much.
     pub(crate) fn discard(&mut self, counters: &mut FabricCounters) -> bool {
         let mut waste = [0; 4096];
         while self.left > 0 {

@@ -8,7 +8,7 @@ use std::io;
 pub(crate) trait Listener: mio::event::Source + Send {
     /// The sockets that it accepts.
     type Socket: Socket;
-    /// The next connection.
+    /// Accepts the next connection.
     fn accept(&self) -> io::Result<AcceptedSocket<Self::Socket>>;
 }
 

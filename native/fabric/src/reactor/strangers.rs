@@ -36,7 +36,7 @@ pub(crate) struct Strangers {
 }
 
 impl Strangers {
-    /// At most so many.
+    /// Allows at most `max` strangers.
     pub(crate) fn new(max: usize) -> Self {
         Self {
             max,
@@ -45,7 +45,7 @@ impl Strangers {
         }
     }
 
-    /// The one that has to make room for another: the oldest of the origin that has most.
+    /// Returns the stranger that must make room for another: the oldest of the origin that has most.
     pub(crate) fn displaced(&self) -> Option<ConnectionId> {
         if self.origins.len() < self.max {
             return None;
@@ -60,7 +60,8 @@ impl Strangers {
         *self.counts.entry(origin).or_default() += 1;
     }
 
-    /// It has proven who it is, or has ended. Nothing if it was no stranger.
+    /// Removes a connection that has proven its identity or has ended. Does nothing if it was no
+    /// stranger.
     pub(crate) fn left(&mut self, connection: ConnectionId) {
         let Some(origin) = self.origins.remove(&connection) else {
             return;

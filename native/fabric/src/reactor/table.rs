@@ -65,8 +65,8 @@ impl<D: Carrier> Table<D> {
         ConnectionId(self.last)
     }
 
-    /// Registers a socket as a new connection. `expected`: of a connector, the endpoint and its
-    /// location.
+    /// Registers a socket as a new connection. `expected` is the endpoint that a connector expects,
+    /// with its location.
     fn adopt(
         &mut self,
         mut socket: D::Socket,
@@ -136,25 +136,25 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// Connections that have proven who they are, are strangers no more.
+    /// Removes connections that have proven their identity from the strangers.
     pub(crate) fn note_proven(&mut self) {
         for connection in self.common.shared.proven.drain(..) {
             self.strangers.left(connection);
         }
     }
 
-    /// An open connection; `None` if it is not (or no longer) open.
+    /// Returns a connection if it is open.
     pub(crate) fn open(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         self.get(connection).filter(|(found, _)| found.is_open())
     }
 
-    /// A connection in any phase.
+    /// Returns a connection in any phase.
     pub(crate) fn get(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         let found = self.connections.get_mut(&connection.0)?;
         Some((found, &mut self.common))
     }
 
-    /// The socket of a connection is ready.
+    /// Handles a connection whose socket is ready.
     pub(crate) fn ready(&mut self, connection: ConnectionId, event: &mio::event::Event) {
         let Some(found) = self.connections.get(&connection.0) else {
             return self.linger_on(connection);
@@ -178,7 +178,8 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// If the socket is connected, sends HELLO. False: it is not, or the connection ended.
+    /// Sends HELLO if the socket is connected. Returns false if it is not, or if the connection
+    /// ended.
     fn finish_connect(&mut self, connection: ConnectionId) -> bool {
         let Some(found) = self.connections.get_mut(&connection.0) else {
             return false;
@@ -303,7 +304,7 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// A lingering connection is readable: discards what the peer still sends.
+    /// Discards the bytes that the peer of a lingering connection still sends.
     fn linger_on(&mut self, connection: ConnectionId) {
         let Some(lingering) = self.lingering.get_mut(&connection.0) else {
             return;
@@ -354,8 +355,8 @@ impl<D: Carrier> Table<D> {
         }
     }
 
-    /// See [`crate::Fabric::revoke`]. Without the exposure table's entry no frame leads to the
-    /// memory.
+    /// See [`crate::Fabric::revoke`]. Without its entry in the exposure table, no frame can reach
+    /// the memory.
     pub(crate) fn revoke(&mut self, key: u64) -> Revoked {
         let Common { driver, shared, .. } = &mut self.common;
         let Some((connection, exposure)) = shared.exposures.remove(key) else {

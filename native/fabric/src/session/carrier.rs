@@ -27,7 +27,7 @@ pub(crate) trait Carrier: Datapath {
     fn send(connection: &mut Connection<Self>, common: &mut Common<Self>) -> io::Result<()> {
         over_socket::send(connection, common)
     }
-    /// Ends the sending direction after GOODBYE. False: the socket is broken.
+    /// Ends the sending direction after GOODBYE. Returns false if the socket is broken.
     fn end_sending(socket: &Self::Socket) -> bool {
         socket.shutdown(Shutdown::Write).is_ok()
     }

@@ -31,7 +31,8 @@ pub(crate) fn say_goodbye<D: Carrier>(
 }
 
 /// Reports the end of every pending operation, and `Closed` if the caller knows the connection.
-/// `told`: the peer was sent GOODBYE. Returns what the peer may use until it has ended its side.
+/// `told` says that the peer was sent GOODBYE. Returns the memory that the peer may use until it
+/// has ended its side.
 pub(crate) fn report_end<D: Carrier>(
     session: &mut Session,
     state: D::State,
@@ -93,7 +94,8 @@ fn reads_goodbye(session: &Session, shared: &FabricShared) -> bool {
     }
 }
 
-/// Code and text of the GOODBYE for a reason; `None` if the peer is gone or sent its own.
+/// Returns the code and text of the GOODBYE for a reason; `None` if the peer is gone or sent its
+/// own.
 fn goodbye(reason: &CloseReason) -> Option<(GoodbyeCode, String)> {
     let code = match reason {
         CloseReason::Local | CloseReason::Unable { .. } => GoodbyeCode::Closing,

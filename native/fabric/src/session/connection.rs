@@ -51,7 +51,7 @@ impl<D: Datapath> Common<D> {
         }
     }
 
-    /// Bytes of its buffers.
+    /// Returns the bytes of its buffers.
     pub(crate) fn buffer_bytes(&self) -> usize {
         self.staging.len() + self.records.len()
     }
@@ -79,12 +79,12 @@ impl<D: Datapath> Connection<D> {
         self.session.phase == ConnectionPhase::OpenConnection
     }
 
-    /// Its protocol state, for work on its queue and events.
+    /// Returns its protocol state, for work on its queue and events.
     pub(crate) fn context<'a>(&'a mut self, shared: &'a mut FabricShared) -> Context<'a> {
         Context::new(&mut self.session, shared)
     }
 
-    /// Its protocol state, the fabric's driver, and the state that the driver keeps for it.
+    /// Returns its protocol state, the fabric's driver, and the state that the driver keeps for it.
     pub(crate) fn parts<'a>(
         &'a mut self,
         common: &'a mut Common<D>,
@@ -110,8 +110,8 @@ impl<D: Datapath> Connection<D> {
         }
     }
 
-    /// Bytes of memory that it holds for frames and records that have not come, or gone, as a
-    /// whole.
+    /// Returns the bytes of memory that it holds for incomplete frames and records, in both
+    /// directions.
     pub(crate) fn buffered(&self) -> usize {
         let records = self.records.as_ref();
         self.inbound.buffered() + records.map_or(0, |records| records.buffered())

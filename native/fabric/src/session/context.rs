@@ -41,7 +41,7 @@ impl<'a> Context<'a> {
         self.shared.events.push(event);
     }
 
-    /// Room for one more operation of `bytes`? Counts it in if so.
+    /// Returns whether there is room for one more operation of `bytes`, and counts it if so.
     pub(crate) fn admit(&mut self, bytes: usize) -> bool {
         let bounds = &self.shared.bounds;
         let bytes = bytes as u64;
@@ -58,7 +58,7 @@ impl<'a> Context<'a> {
         fits
     }
 
-    /// An operation that was admitted is over.
+    /// Uncounts an operation that was admitted.
     pub(crate) fn retire(&mut self, bytes: usize) {
         self.session.operations -= 1;
         self.session.operation_bytes -= bytes as u64;
@@ -94,7 +94,8 @@ impl<'a> Context<'a> {
         self.push(Frame::owned(kind::WRITE_ACK, 0, body, Ends::Nothing));
     }
 
-    /// The next `bytes` of the queue were sent: reports the operations that this ends.
+    /// Notes that the next `bytes` of the queue were sent, and reports the operations that this
+    /// ends.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.session.outbound.advance(bytes);
         while let Some(ends) = self.session.outbound.pop_sent() {
@@ -103,8 +104,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A frame was sent, or (`flushed`) its connection ended: reports the operation that it
-    /// carried.
+    /// Reports the operation that a frame carried, because the frame was sent or (`flushed`) its
+    /// connection ended.
     pub(crate) fn ended(&mut self, ends: Ends, flushed: bool) {
         let connection = self.connection;
         match ends {
@@ -128,7 +129,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A read that this side posted is over.
+    /// Reports the end of a read that this side posted.
     pub(crate) fn read_ended(&mut self, read: PendingRead, outcome: Outcome) {
         self.retire(0);
         let connection = self.connection;
@@ -140,7 +141,7 @@ impl<'a> Context<'a> {
         });
     }
 
-    /// A peer's write ended: taken with that many bytes, or refused.
+    /// Reports the end of a peer's write: taken with that many bytes, or refused.
     pub(crate) fn write_came(&mut self, key: u64, immediate: Option<u16>, taken: Option<usize>) {
         let connection = self.connection;
         let Some(bytes) = taken else {
@@ -167,7 +168,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The connection can be used from now on.
+    /// Notes that the connection can be used.
     pub(crate) fn opened(&mut self) {
         let (connection, endpoint) = (self.connection, self.session.remote);
         self.session.phase = ConnectionPhase::OpenConnection;

@@ -22,7 +22,7 @@ pub(crate) struct Receiver<'a, D: Datapath> {
 }
 
 impl<'a, D: Datapath> Receiver<'a, D> {
-    /// `from_records`: the bytes come out of records.
+    /// `from_records` says that the bytes come out of records.
     pub(crate) fn new(
         cx: Context<'a>,
         driver: &'a mut D,
@@ -37,7 +37,7 @@ impl<'a, D: Datapath> Receiver<'a, D> {
         }
     }
 
-    /// The peer has proven who it is.
+    /// Handles the end of the handshake: the peer has proven its identity.
     fn greeted(&mut self) -> Result<(), CloseReason> {
         self.cx.session.phase = ConnectionPhase::Pairing;
         match self.driver.greeted(&mut self.cx, self.state)? {

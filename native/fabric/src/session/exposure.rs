@@ -44,14 +44,14 @@ pub(crate) struct Exposures {
     secrets: [u64; 2],
 }
 
-/// SplitMix64's finalizer, a bijection (Steele, Lea, Flood 2014).
+/// Mixes a number by SplitMix64's finalizer, a bijection (Steele, Lea, Flood 2014).
 fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// Random bytes of the kernel, not to be guessed.
+/// Returns random bytes of the kernel, which cannot be guessed.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], FabricError> {
     let mut bytes = [0; N];
     let mut have = 0;
@@ -79,7 +79,7 @@ impl Exposures {
         })
     }
 
-    /// A key never given out before, and never 0, which names nothing.
+    /// Returns a key that was never given out before. It is never 0, which names nothing.
     pub(crate) fn new_key(&mut self) -> u64 {
         loop {
             let key = mix(mix(self.next.wrapping_add(self.secrets[0])) ^ self.secrets[1]);
@@ -127,7 +127,8 @@ impl Exposures {
         }
     }
 
-    /// The bytes that `connection` may write under `key`; `None` if it may not write all of them.
+    /// Returns the bytes that `connection` may write under `key`; `None` if it may not write all of
+    /// them.
     pub(crate) fn writable(
         &mut self,
         connection: ConnectionId,
@@ -147,7 +148,7 @@ impl Exposures {
         }
     }
 
-    /// The lease, if `connection` may read that range of it under `key`.
+    /// Returns the lease, if `connection` may read that range of it under `key`.
     pub(crate) fn readable(
         &self,
         connection: ConnectionId,

@@ -18,7 +18,7 @@ use faro_wire::header::HEADER_BYTES;
 use faro_wire::{kind, WireError};
 use zerocopy::IntoBytes;
 
-/// Connector: queues HELLO.
+/// Queues HELLO, for the connector.
 pub(crate) fn say_hello(cx: &mut Context<'_>) -> Result<(), CloseReason> {
     let Some((expected, _)) = &cx.session.expected else {
         return Ok(());
@@ -31,7 +31,7 @@ pub(crate) fn say_hello(cx: &mut Context<'_>) -> Result<(), CloseReason> {
     Ok(())
 }
 
-/// Acceptor: takes HELLO, and answers it.
+/// Takes HELLO and answers it, for the acceptor.
 pub(crate) fn on_hello(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseReason> {
     let hello = Hello::decode(body)?;
     let shared = &cx.shared;
@@ -43,7 +43,7 @@ pub(crate) fn on_hello(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseRea
     Ok(())
 }
 
-/// Connector: takes WELCOME, and sends the proof. Both ends are known then.
+/// Takes WELCOME and sends the proof, for the connector. It then knows the acceptor.
 pub(crate) fn on_welcome(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseReason> {
     let welcome = Welcome::decode(body)?;
     let Some((expected, _)) = &cx.session.expected else {
@@ -60,7 +60,7 @@ pub(crate) fn on_welcome(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseR
     Ok(())
 }
 
-/// Acceptor: takes the proof. Both ends are known then.
+/// Takes the proof, for the acceptor. It then knows the connector.
 pub(crate) fn on_proof(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseReason> {
     let proof = Proof::decode(body)?;
     let (remote, keys) = std::mem::take(&mut cx.session.handshake).proven(&proof)?;
@@ -80,7 +80,7 @@ pub(crate) fn on_goodbye(body: &[u8]) -> CloseReason {
     }
 }
 
-/// From now on the peer sends records, if this fabric seals bytes.
+/// Expects records from the peer from now on, if this fabric seals bytes.
 fn seal(cx: &mut Context<'_>, keys: Keys) {
     if seals(cx.shared.fabric, cx.shared.protection) {
         cx.session.is_sealed = true;

@@ -22,9 +22,9 @@ pub(crate) enum Handshake {
 /// Returns whether the bytes of a fabric's connections go into records. Those of shared memory do
 /// not leave the host.
 pub(crate) fn seals(fabric: FabricKind, protection: Protection) -> bool {
-    match (protection, fabric) {
-        (Protection::Clear, _) | (Protection::Sealed, FabricKind::Shm) => false,
-        (Protection::Sealed, FabricKind::Tcp | FabricKind::Verbs) => true,
+    match protection {
+        Protection::Clear => false,
+        Protection::Sealed => !fabric.stays_on_host(),
     }
 }
 
@@ -37,18 +37,14 @@ fn prologue(
 ) -> Prologue {
     Prologue {
         versions,
-        fabric: match fabric {
-            FabricKind::Tcp => b't',
-            FabricKind::Shm => b's',
-            FabricKind::Verbs => b'v',
-        },
+        fabric: fabric.tag(),
         protection,
         acceptor,
     }
 }
 
 impl Handshake {
-    /// Connector: begins, with HELLO.
+    /// Begins with HELLO, for the connector.
     pub(crate) fn hello(
         own: &OwnIdentity,
         expected: &Identity,
@@ -61,7 +57,7 @@ impl Handshake {
         Ok((Self::Said(Box::new(connector)), hello))
     }
 
-    /// Acceptor: takes HELLO, and answers it with WELCOME.
+    /// Takes HELLO and answers it with WELCOME, for the acceptor.
     pub(crate) fn welcome(
         own: &OwnIdentity,
         fabric: FabricKind,
@@ -85,7 +81,7 @@ impl Handshake {
         Ok((Self::Welcomed(Box::new(acceptor)), Welcome { handshake }))
     }
 
-    /// Connector: takes WELCOME, and answers it with the proof. The acceptor is known then.
+    /// Takes WELCOME and answers it with the proof, for the connector. It then knows the acceptor.
     pub(crate) fn prove(self, welcome: &Welcome) -> Result<(Keys, Proof), CloseReason> {
         match self {
             Self::Said(connector) => {
@@ -99,7 +95,7 @@ impl Handshake {
         }
     }
 
-    /// Acceptor: takes the proof. The connector is known then.
+    /// Takes the proof, for the acceptor. It then knows the connector.
     pub(crate) fn proven(self, proof: &Proof) -> Result<(EndpointId, Keys), CloseReason> {
         match self {
             Self::Welcomed(acceptor) => {

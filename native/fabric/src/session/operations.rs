@@ -7,7 +7,7 @@ use crate::frame::outbound::{Ends, Frame};
 use crate::{CloseReason, ConnectionId, Exposure, Message, Read, Rejected, RemoteRange, Write};
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 
-/// An open connection with what it shares; `None`: it is not, or no longer, open.
+/// An open connection with the state that it shares; `None` if it is not open.
 pub(crate) type OpenConnection<'a, D> = Option<(&'a mut Connection<D>, &'a mut Common<D>)>;
 
 /// Reason why a lease is not exposed.
@@ -18,7 +18,7 @@ pub(crate) enum NotExposed {
     Broken(Exposure, CloseReason),
 }
 
-/// The limit that a write exceeds: the protocol's, or the end of its source.
+/// Returns the limit that a write exceeds: the protocol's, or the end of its source.
 fn too_large(write: &Write) -> Option<u64> {
     let room = write.source.capacity().saturating_sub(write.offset);
     let limit = room.min(MAX_PAYLOAD_BYTES as usize);

@@ -35,7 +35,7 @@ enum Frames {
 
 /// Result of a receive from a socket.
 enum Received {
-    /// At least one.
+    /// This many bytes, at least one.
     Bytes(usize),
     /// A signal came first.
     Again,

@@ -11,7 +11,7 @@ use crate::{CloseReason, Outcome, RemoteRange, Write};
 use faro_wire::{kind, WireError};
 use zerocopy::IntoBytes;
 
-/// The head of a payload of `length` bytes came: where the payload goes.
+/// Handles the head of a payload of `length` bytes, and chooses where the payload goes.
 pub(crate) fn on_head(
     cx: &mut Context<'_>,
     kind: PayloadKind,
@@ -37,7 +37,7 @@ pub(crate) fn on_head(
     }
 }
 
-/// A frame without payload came.
+/// Handles a frame without payload.
 pub(crate) fn on_frame(
     cx: &mut Context<'_>,
     kind: PayloadKind,
@@ -96,7 +96,7 @@ pub(crate) fn post_read(cx: &mut Context<'_>, sequence: u64, source: RemoteRange
     cx.push(Frame::small(kind::READ, sequence, request.as_bytes()));
 }
 
-/// The reply to a read that this side posted: where its payload goes.
+/// Handles the reply to a read that this side posted, and chooses where its payload goes.
 fn on_reply_head(
     cx: &mut Context<'_>,
     sequence: u64,

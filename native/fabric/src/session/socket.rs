@@ -9,9 +9,9 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
     /// Does a receive that returns less than offered mean that the kernel has no more? (Not where
     /// file descriptors cut a receive short.)
     const SHORT_MEANS_DRAINED: bool;
-    /// One scattering receive; `Ok(0)` is the end of the stream.
+    /// Receives once into several slices; `Ok(0)` is the end of the stream.
     fn receive(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;
-    /// One gathering send, with a descriptor on its first byte if there is one.
+    /// Sends several slices once, with a descriptor on the first byte if there is one.
     fn send(
         &mut self,
         slices: &[IoSlice<'_>],
@@ -23,7 +23,8 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
     fn shutdown(&self, how: Shutdown) -> io::Result<()>;
 }
 
-/// `sendmsg`, gathering; never raises SIGPIPE (a JVM must not be killed by a peer that left).
+/// Calls `sendmsg` with several slices. Never raises SIGPIPE, because a peer that left must not end
+/// the JVM.
 pub(crate) fn gather(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     let mut control = rustix::net::SendAncillaryBuffer::default();
     Ok(rustix::net::sendmsg(

@@ -42,8 +42,7 @@ pub(crate) struct PendingRead {
     pub(crate) target: Lease,
 }
 
-/// Protocol state of one connection: its phase, its handshake, and the operations that are under
-/// way.
+/// The protocol state of one connection: its phase, its handshake, and its pending operations.
 pub(crate) struct Session {
     pub(crate) connection: ConnectionId,
     pub(crate) phase: ConnectionPhase,
@@ -82,7 +81,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// `expected`: of a connector, the endpoint and its location.
+    /// Returns the state of a new connection. `expected` is the endpoint that a connector expects,
+    /// with its location.
     pub(crate) fn new(
         connection: ConnectionId,
         expected: Option<(Identity, String)>,

@@ -29,7 +29,7 @@ pub(crate) trait Transport: Send + Sized {
     fn wants_fewer_connections(&self) -> bool {
         false
     }
-    /// Counters that only this fabric has.
+    /// Returns the counters that only this fabric has.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
@@ -84,7 +84,7 @@ pub(crate) trait Datapath: Transport {
     /// Bytes of the buffer that frames are received into.
     const STAGING_BYTES: usize;
 
-    /// The head of a payload of `length` bytes came (only for kinds of `BodyShape::Headed`).
+    /// Handles the head of a payload of `length` bytes (only for kinds of `BodyShape::Headed`).
     fn on_head(
         &mut self,
         _cx: &mut Context<'_>,
@@ -95,7 +95,7 @@ pub(crate) trait Datapath: Transport {
     ) -> Result<Sink, CloseReason> {
         Err(WireError::UnknownKind { got: kind.byte() }.into())
     }
-    /// A whole frame of this fabric came.
+    /// Handles a whole frame of this fabric.
     fn on_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -120,7 +120,7 @@ pub(crate) trait Datapath: Transport {
     fn register(&mut self, _lease: &Lease) -> Result<(), FabricError> {
         Ok(())
     }
-    /// An exposure is about to enter the table under `key`. Returns the offset of its range.
+    /// Called before an exposure enters the table under `key`. Returns the offset of its range.
     fn expose(
         &mut self,
         _cx: &mut Context<'_>,
@@ -130,7 +130,8 @@ pub(crate) trait Datapath: Transport {
     ) -> Result<u64, Unexposed> {
         Ok(0)
     }
-    /// An exposure left the table. Returns it, or keeps it until the peer cannot reach it any more.
+    /// Called when an exposure has left the table. Returns it, or keeps it until the peer cannot
+    /// reach it any more.
     fn revoke(
         &mut self,
         _holder: Holder<'_, Self::State>,
@@ -141,15 +142,15 @@ pub(crate) trait Datapath: Transport {
         Revoked::Now(exposure)
     }
 
-    /// A connection ended: reports the operations that only the driver knows, oldest first.
-    /// `told`: the peer was sent a GOODBYE that may still be on its way.
+    /// Called when a connection has ended: reports the operations that only the driver knows, the
+    /// oldest first. `told` says that the peer was sent a GOODBYE that may still be on its way.
     fn on_closed(
         &mut self,
         cx: &mut Context<'_>,
         state: Self::State,
         told: bool,
     ) -> Option<Self::Remains>;
-    /// The peer has ended its side of a closed connection (or the linger time is over).
+    /// Called when the peer has ended its side of a closed connection (or the linger time is over).
     fn on_gone(
         &mut self,
         _shared: &mut FabricShared,

@@ -89,8 +89,8 @@ impl ShmPeer {
         Ok(())
     }
 
-    /// A file that this side asked for came, or the answer that there is none. Reads that wait for
-    /// it can go on.
+    /// Handles the answer to a request for a file: the file, or that there is none. Reads that wait
+    /// for it continue.
     pub(super) fn on_slab_reply(
         &mut self,
         cx: &mut Context<'_>,

@@ -35,7 +35,7 @@ pub(super) const DIRECTORY_BYTES: usize = SLOTS as usize * size_of::<DirectorySl
 /// One entry, laid out as in the module's diagram; only the owner writes it.
 #[repr(C, align(64))]
 struct DirectorySlot {
-    /// 0: empty. Decides whether the rest means anything.
+    /// The key of the slot; 0 marks an empty one, whose other fields have no meaning.
     key: AtomicU64,
     /// The endpoint that may read, low and high half.
     grantee: [AtomicU64; 2],
@@ -54,7 +54,7 @@ pub(super) struct Place {
     pub(super) length: u32,
 }
 
-/// The directory of our own exposures.
+/// The directory of this side's exposures.
 pub(super) struct Directory {
     /// The file that peers map.
     file: Arc<OwnedFd>,
@@ -99,7 +99,7 @@ impl Directory {
         Ok(directory)
     }
 
-    /// The descriptor to hand out.
+    /// Returns the descriptor for peers.
     pub(super) fn file(&self) -> Arc<OwnedFd> {
         self.file.clone()
     }
@@ -132,7 +132,7 @@ impl Directory {
         Some(index)
     }
 
-    /// From its return on, no read of the slot's memory ends `Done`.
+    /// Withdraws a slot. After its return, no read of the slot's memory ends `Done`.
     pub(super) fn withdraw(&mut self, index: u32) {
         self.slot(index).key.store(0, Ordering::Relaxed);
         fence(Ordering::SeqCst);
@@ -146,7 +146,7 @@ pub(super) struct View {
 }
 
 impl View {
-    /// `None` if the file is too short; what it holds is not trusted.
+    /// Returns `None` if the file is too short. The file's content is not trusted.
     pub(super) fn new(mapping: Mapping) -> Option<Self> {
         (mapping.bytes() >= DIRECTORY_BYTES).then_some(Self { mapping })
     }
@@ -167,7 +167,7 @@ impl View {
         })
     }
 
-    /// The memory that `reader` may read under `key`.
+    /// Returns the memory that `reader` may read under `key`.
     pub(super) fn find(&self, index: u32, key: u64, reader: EndpointId) -> Option<Place> {
         let slot = self.slot(index)?;
         if key == 0 || slot.key.load(Ordering::Acquire) != key {

@@ -48,7 +48,8 @@ impl ExportedFiles {
         })
     }
 
-    /// The bytes and the descriptor of a file; no descriptor if there is no such slab.
+    /// Returns the length and the descriptor of a slab's file; no descriptor if there is no such
+    /// slab.
     pub(super) fn file(&self, slab: u32) -> (u64, Option<Descriptor>) {
         if slab == DIRECTORY {
             let file = DirectoryFile(self.directory.file());

@@ -54,7 +54,7 @@ pub(super) fn advance_read(
     }
 }
 
-/// The peer wrote by reference: copies its bytes, if the target is exposed to it.
+/// Copies the bytes of a peer's write by reference, if the target is exposed to the peer.
 pub(super) fn on_write_ref(
     cx: &mut Context<'_>,
     peer: &ShmPeer,
@@ -94,7 +94,7 @@ pub(super) fn on_write_ref(
     Ok(())
 }
 
-/// The verdict on a write that this side posted.
+/// Handles the result of a write that this side posted.
 pub(super) fn on_ack(
     cx: &mut Context<'_>,
     peer: &mut ShmPeer,

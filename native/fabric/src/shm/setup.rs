@@ -43,7 +43,7 @@ impl ShmFabric {
         Self::with_bounds(config, bounds)
     }
 
-    /// The same, with other bounds.
+    /// Opens the fabric like `new`, with other bounds.
     ///
     /// # Errors
     /// The errors of `new`.

@@ -62,7 +62,8 @@ impl Mapping {
         self.0.len()
     }
 
-    /// First byte; valid for reads of `bytes()` while `self` lives.
+    /// Returns the address of the first byte, which is valid for reads of `bytes()` while `self`
+    /// lives.
     pub(super) fn start(&self) -> *const u8 {
         self.0.as_ptr()
     }

@@ -30,12 +30,13 @@ impl TcpFabric {
     /// Binds and listens.
     ///
     /// # Errors
-    /// `Io` with the address; `BadLocation` if what is to be advertised does not resolve.
+    /// Returns `Io` with the address, and `BadLocation` if the address to advertise does not
+    /// resolve.
     pub fn new(config: TcpConfig) -> Result<Self, FabricError> {
         Self::with_bounds(config, Bounds::default())
     }
 
-    /// The same, with other bounds.
+    /// Opens the fabric like `new`, with other bounds.
     ///
     /// # Errors
     /// The errors of `new`.

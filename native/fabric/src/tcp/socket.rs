@@ -26,8 +26,8 @@ const LOCAL_SEND_BYTES: usize = 256 << 10;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// ... and then at this interval, the kernel's default number of times.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-/// Time for which sent bytes may stay unacknowledged before the connection ends. Without it the
-/// kernel goes on sending to a host that has vanished for a quarter of an hour.
+/// Maximum time for which sent bytes may stay unacknowledged before the connection ends. Without it
+/// the kernel keeps sending to a host that has vanished for a quarter of an hour.
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Listens, and says where peers find the listener.
@@ -83,7 +83,7 @@ pub fn resolve(host: &str, bind: IpAddr) -> Result<IpAddr, FabricError> {
         .ok_or_else(|| bad(host, "the name has no address"))
 }
 
-/// A card's location: IP literal (IPv6 in brackets) and port.
+/// Parses a card's location: IP literal (IPv6 in brackets) and port.
 pub(crate) fn parse(location: &str) -> Result<SocketAddr, FabricError> {
     location
         .parse()

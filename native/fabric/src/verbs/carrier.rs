@@ -38,7 +38,7 @@ impl Carrier for Verbs {
         Ok(())
     }
 
-    /// The socket stays open: GOODBYE leaves by the queue pair, and the end of the socket would
+    /// Leaves the socket open: GOODBYE is sent by the queue pair, and the end of the socket would
     /// overtake it.
     fn end_sending(_socket: &TcpStream) -> bool {
         true

@@ -15,7 +15,7 @@ use faro_wire::WireError;
 /// Receive requests posted again in one call.
 const REPOST: usize = 8;
 
-/// A completion of this connection, of what `id` names.
+/// Handles a completion of this connection; `id` names the work request.
 pub(super) fn completed(
     connection: &mut Connection<Verbs>,
     common: &mut Common<Verbs>,
@@ -51,7 +51,7 @@ pub(super) fn completed(
     Ok(())
 }
 
-/// A completion made room: sends what waited for it.
+/// Sends waiting bytes, because a completion made room.
 fn send_more(connection: &mut Connection<Verbs>, common: &mut Common<Verbs>) {
     let has_to_send =
         |queue_pair: &QueuePairConnection| !queue_pair.urgent.is_empty() || queue_pair.owes_much();
@@ -64,7 +64,7 @@ fn send_more(connection: &mut Connection<Verbs>, common: &mut Common<Verbs>) {
     }
 }
 
-/// A segment of the peer's stream came.
+/// Handles a segment of the peer's stream.
 fn received(
     connection: &mut Connection<Verbs>,
     common: &mut Common<Verbs>,
@@ -122,7 +122,7 @@ fn received(
     }
 }
 
-/// Work requests of this side are complete, up to `number`.
+/// Handles the completion of this side's work requests up to `number`.
 fn sent(
     queue_pair: &mut QueuePairConnection,
     cx: &mut Context<'_>,
@@ -161,7 +161,7 @@ fn sent(
     Ok(())
 }
 
-/// An operation on the peer's exposure `key` completed.
+/// Handles the completion of an operation on the peer's exposure `key`.
 fn completed_on(
     queue_pair: &mut QueuePairConnection,
     cx: &mut Context<'_>,
@@ -173,7 +173,7 @@ fn completed_on(
     Ok(())
 }
 
-/// A write that the peer posted is in memory.
+/// Handles a write that the peer posted and that is in memory.
 fn written(
     queue_pair: &mut QueuePairConnection,
     cx: &mut Context<'_>,

@@ -45,7 +45,7 @@ pub(super) fn make_queue_pair(
     Ok(Box::new(made))
 }
 
-/// The peer's queue pair became known: connects this side's to it.
+/// Connects this side's queue pair to the peer's, which is now known.
 pub(super) fn on_qp_info(
     driver: &mut Verbs,
     cx: &mut Context<'_>,

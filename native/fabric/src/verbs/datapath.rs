@@ -59,7 +59,7 @@ impl Transport for Verbs {
         ]
     }
 
-    /// The connector's queue pair is the first one.
+    /// Makes the connector's queue pair, before the acceptor's.
     fn greeted(
         &mut self,
         cx: &mut Context<'_>,
@@ -264,9 +264,9 @@ impl Datapath for Verbs {
         }
     }
 
-    /// The device must not write a read's target after we handed it back, so a queue pair with
-    /// reads in flight is destroyed at once, even if GOODBYE is lost by that. Any other is kept
-    /// until GOODBYE is through, and so is memory that its peer may still write.
+    /// The device must not write a read's target after the target was returned to the caller. So a
+    /// queue pair with posted reads is destroyed at once, even if that loses GOODBYE. Any other is
+    /// kept until GOODBYE is through, and so is memory that its peer may still write.
     fn on_closed(
         &mut self,
         cx: &mut Context<'_>,

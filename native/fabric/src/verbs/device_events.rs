@@ -11,8 +11,8 @@ const REVOKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which sysfs is read for the device and its address; a read takes a few system calls.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// The device cannot be used any more: every connection ends, so that callers take another fabric;
-/// a later connect opens the device again.
+/// Reports the loss of the device: every connection ends, so that callers use another fabric; a
+/// later connect opens the device again.
 pub(super) fn lost(what: &str) -> DeviceLost {
     log::warn!(
         "verbs: the RDMA device is lost: {what}; its peers are reached over TCP until it is back"
@@ -57,8 +57,8 @@ pub(super) fn take(driver: &Verbs) -> Vec<DeviceReport> {
     reports
 }
 
-/// Checks whether the device is still there and registers memory, and whether a peer's time to let
-/// go of memory is over.
+/// Checks whether the device is still there and registers memory, and whether a peer is late with
+/// the confirmation of a revocation.
 pub(super) fn check(driver: &mut Verbs) -> Vec<DeviceReport> {
     if let Err(lost) = check_device(driver) {
         return vec![DeviceReport::Lost(lost)];
@@ -66,7 +66,8 @@ pub(super) fn check(driver: &mut Verbs) -> Vec<DeviceReport> {
     late_revocation(driver).into_iter().collect()
 }
 
-/// Some drivers (rdma_rxe) remove a device without an event, and wait for all that have it open.
+/// Checks for a removed device: some drivers (rdma_rxe) remove a device without an event, and wait
+/// for all users that have it open.
 fn check_device(driver: &mut Verbs) -> Result<(), DeviceLost> {
     let Some(context) = &mut driver.context else {
         return Ok(());
@@ -84,7 +85,8 @@ fn check_device(driver: &mut Verbs) -> Result<(), DeviceLost> {
     followed.map_err(|error| lost(&error.to_string()))
 }
 
-/// The connection of a peer that does not answer REVOKE is to be closed, to get the memory back.
+/// Reports the connection of a peer that does not answer REVOKE. It is closed to get the memory
+/// back.
 fn late_revocation(driver: &Verbs) -> Option<DeviceReport> {
     let now = Instant::now();
     let late = driver

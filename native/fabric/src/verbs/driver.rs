@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// After the device was lost, how long until we look for it again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(5);
 
-/// An exposure that the peer was asked to let go of.
+/// An exposure whose revocation the peer has yet to confirm.
 pub(super) struct Revoking {
     pub(super) connection: ConnectionId,
     pub(super) since: Instant,
@@ -31,9 +31,9 @@ pub(crate) struct Verbs {
     pub(super) options: device::VerbsOptions,
     /// This host's address; of several devices, the one that has it is taken.
     near: IpAddr,
-    /// `None`: the device was lost.
+    /// The device; `None` after it was lost.
     pub(super) context: Option<RdmaContext>,
-    /// When the device was lost, or looked for last.
+    /// The time at which the device was lost, or last looked for.
     lost_at: Instant,
     pub(super) registry: Option<mio::Registry>,
     pub(super) revoking: ByKey<Revoking>,
@@ -139,7 +139,8 @@ impl Verbs {
         }
     }
 
-    /// The queue pair is gone, so no device reaches what its peer was asked to let go of.
+    /// Reports the exposures that wait for the peer's confirmation: the queue pair is destroyed, so
+    /// no device reaches them.
     pub(super) fn report_revoked(&mut self, shared: &mut FabricShared, connection: ConnectionId) {
         let keys: Vec<u64> = self
             .revoking

@@ -21,14 +21,15 @@ enum SlotState {
     Exposed { key: u64 },
     /// The peer wrote there for the last time.
     Released { key: u64 },
-    /// The peer was asked to let go and has not answered; its writes may still arrive.
+    /// The peer was asked to confirm a revocation and has not answered; its writes may still
+    /// arrive.
     Revoking { key: u64 },
 }
 
 /// An event in the life of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SlotEvent {
-    /// A write came. `last`: the peer's last one there.
+    /// A write came. `last` says that it is the peer's last one there.
     Written { last: bool },
     /// The owner wants its memory back.
     Revoke,
@@ -37,7 +38,7 @@ enum SlotEvent {
 }
 
 impl SlotState {
-    /// The state after an event; `None` if the event cannot happen in this state.
+    /// Returns the state after an event; `None` if the event cannot happen in this state.
     fn on(self, event: SlotEvent) -> Option<Self> {
         use SlotEvent::{Revoke, Revoked, Written};
         use SlotState::{Exposed, Free, Released, Revoking};
@@ -80,7 +81,7 @@ pub(super) struct ExposedBuffers {
 }
 
 impl ExposedBuffers {
-    /// A slot for `key`; `None` if all are taken.
+    /// Takes a slot for `key`; `None` if all are taken.
     pub(super) fn take(&mut self, key: u64) -> Option<u16> {
         let slot = match self.free.pop() {
             Some(slot) => slot,
@@ -95,14 +96,14 @@ impl ExposedBuffers {
         Some(slot)
     }
 
-    /// A write into that slot came. Returns the exposure's key; `None` if the slot names nothing.
+    /// Handles a write into that slot. Returns the exposure's key; `None` if the slot is empty.
     pub(super) fn written(&mut self, slot: u16, last: bool) -> Option<u64> {
         let key = self.slots.get(usize::from(slot))?.key();
         self.apply(slot, SlotEvent::Written { last });
         key
     }
 
-    /// The owner wants its memory back. A key without a slot needs nothing.
+    /// Handles the owner's revocation. A key without a slot needs nothing.
     pub(super) fn revoke(&mut self, key: u64) -> RevokeNeeds {
         let Some(slot) = self.by_key.get(&key).copied() else {
             return RevokeNeeds::Nothing;
@@ -113,7 +114,7 @@ impl ExposedBuffers {
         }
     }
 
-    /// REVOKED came. False: the peer was not asked.
+    /// Handles REVOKED. Returns false if the peer was not asked.
     pub(super) fn revoked(&mut self, key: u64) -> bool {
         let slot = self.by_key.get(&key).copied();
         slot.and_then(|slot| self.apply(slot, SlotEvent::Revoked))

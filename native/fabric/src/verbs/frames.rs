@@ -104,7 +104,7 @@ impl Immediate {
     }
 }
 
-/// The bytes of the stream in a segment, and the credits that came with them.
+/// Returns the credits and the bytes of the stream in a segment.
 pub(super) fn open_segment(segment: &[u8]) -> Result<(u32, &[u8]), WireError> {
     let (head, bytes) =
         SegmentHead::read_from_prefix(segment).map_err(|_| WireError::Truncated {
@@ -121,7 +121,7 @@ pub(super) fn open_segment(segment: &[u8]) -> Result<(u32, &[u8]), WireError> {
     Ok((head.credits.get(), bytes))
 }
 
-/// The same of an opened record.
+/// Returns the credits and the bytes of the stream in an opened record.
 pub(super) fn open_sealed_segment(record: &[u8]) -> Result<(u32, &[u8]), WireError> {
     let (credits, bytes) = U32::read_from_prefix(record).map_err(|_| WireError::Truncated {
         what: "sealed segment",

@@ -60,7 +60,7 @@ impl TransportKind for VerbsKind {
 }
 
 impl VerbsKind {
-    /// The same frame as one of those that TCP has.
+    /// Returns the frame of TCP with the same meaning, if there is one.
     pub(super) fn payload(self) -> Option<PayloadKind> {
         match self {
             Self::Write => Some(PayloadKind::Write),

@@ -11,7 +11,7 @@ use faro_wire::{kind, WireError};
 use std::collections::hash_map::Entry;
 use zerocopy::IntoBytes;
 
-/// The peer let go of an exposure.
+/// Handles the peer's confirmation that it no longer uses an exposure.
 pub(super) fn on_revoked(
     driver: &mut Verbs,
     cx: &mut Context<'_>,
@@ -35,7 +35,7 @@ pub(super) fn on_revoked(
     }
 }
 
-/// The peer exposed memory.
+/// Handles memory that the peer has exposed.
 pub(super) fn on_expose(
     queue_pair: &mut QueuePairConnection,
     body: &[u8],
@@ -43,7 +43,7 @@ pub(super) fn on_expose(
     Ok(queue_pair.access.announced(&Expose::decode(body)?)?)
 }
 
-/// The peer wants its memory back.
+/// Handles the peer's revocation of its memory.
 pub(super) fn on_revoke(
     queue_pair: &mut QueuePairConnection,
     cx: &mut Context<'_>,
@@ -56,7 +56,8 @@ pub(super) fn on_revoke(
     Ok(())
 }
 
-/// The peer asks whether an operation is allowed that this side's announcements do not cover.
+/// Answers the peer's question whether an operation is allowed that this side's announcements do
+/// not cover.
 pub(super) fn on_access_query(
     queue_pair: &mut QueuePairConnection,
     cx: &mut Context<'_>,
@@ -91,7 +92,7 @@ pub(super) fn on_access_query(
     )
 }
 
-/// The answer to this side's ACCESS_QUERY.
+/// Handles the answer to this side's ACCESS_QUERY.
 pub(super) fn on_access_reply(
     queue_pair: &mut QueuePairConnection,
     cx: &mut Context<'_>,

@@ -35,8 +35,8 @@ pub(super) enum Posted {
 pub(super) enum AccessQuestion {
     /// There is none.
     None,
-    /// ACCESS_QUERY was sent for the operation with that sequence number. `again`: for the second
-    /// time.
+    /// ACCESS_QUERY was sent for the operation with that sequence number. `again` says that it was
+    /// the second time.
     Asked { sequence: u64, again: bool },
     /// ACCESS_REPLY came.
     Answered {
@@ -53,9 +53,9 @@ pub(crate) struct QueuePairConnection {
     /// Index of its completion queue in the context.
     pub(super) completions: usize,
     pub(super) psn: u32,
-    /// The ring: segments of our receive requests, by the number in the request's id.
+    /// The ring: segments of this side's receive requests, by the number in the request's id.
     receives: Vec<Option<Segment>>,
-    /// Our own segment to send, while it is not posted.
+    /// This queue pair's own segment to send, while it is not posted.
     own_send: Option<Segment>,
     /// Further segments to send that this connection has; all of them are posted, but for one if
     /// `own_send` is.
@@ -64,7 +64,7 @@ pub(crate) struct QueuePairConnection {
     pub(super) credits: u32,
     /// Receive requests posted again that the peer does not know of.
     pub(super) owed: u32,
-    /// Numbers of the segments that were read and are to be posted again.
+    /// Numbers of the segments that were read and must be posted again.
     spent: Vec<u32>,
     share: Arc<RingShare>,
     /// Work requests that have not completed, in their order.
@@ -134,12 +134,12 @@ impl QueuePairConnection {
         Ok(new)
     }
 
-    /// Receive requests that there are, posted or about to be.
+    /// Returns the number of receive requests that are posted or about to be.
     pub(super) fn ring_size(&self) -> u32 {
         self.receives.iter().flatten().count() as u32
     }
 
-    /// A new segment of the ring, to be posted.
+    /// Adds a new segment to the ring, to be posted.
     fn add_receive(&mut self, segment: Segment) {
         let number = match self.receives.iter().position(Option::is_none) {
             Some(free) => free,
@@ -152,18 +152,18 @@ impl QueuePairConnection {
         self.spent.push(number as u32);
     }
 
-    /// The bytes of a segment that the peer has filled.
+    /// Returns the bytes of a segment that the peer has filled.
     pub(super) fn received(&self, number: u32) -> &[u8] {
         let segment = self.receives.get(number as usize);
         segment.and_then(Option::as_ref).map_or(&[], Segment::bytes)
     }
 
-    /// A receive request was used and its segment was read: it can be posted again.
+    /// Marks a segment as read, so that its receive request can be posted again.
     pub(super) fn spend(&mut self, number: u32) {
         self.spent.push(number);
     }
 
-    /// Receive requests to be posted again.
+    /// Returns the number of receive requests to post again.
     pub(super) fn spent(&self) -> usize {
         self.spent.len()
     }
@@ -180,7 +180,7 @@ impl QueuePairConnection {
         }
     }
 
-    /// Posts the spent receive requests again; a ring that is to be shorter gives segments back
+    /// Posts the spent receive requests again. A ring that must become shorter returns segments
     /// instead.
     pub(super) fn post_receives(&mut self, connection: u64) -> std::io::Result<()> {
         if self.spent.is_empty() {
@@ -210,28 +210,29 @@ impl QueuePairConnection {
         Ok(())
     }
 
-    /// Work requests that may be posted.
+    /// Returns the number of work requests that may be posted.
     pub(super) fn room(&self) -> usize {
         (self.queue.depth().send as usize).saturating_sub(self.posted.len())
     }
 
-    /// The number of the work request that is posted next.
+    /// Returns the number of the next work request.
     pub(super) fn next_number(&self) -> u32 {
         self.first.wrapping_add(self.posted.len() as u32)
     }
 
-    /// Receive requests that the peer has used and does not know to be posted again.
+    /// Returns the number of receive requests that the peer has used and does not know to be posted
+    /// again.
     fn returned(&self) -> u32 {
         self.owed + self.spent.len() as u32
     }
 
-    /// Returns whether credits are to be sent although nothing else is.
+    /// Returns whether credits must be sent although nothing else is.
     pub(super) fn owes_much(&self) -> bool {
         self.returned() >= needed_for_update(self.ring_size()).max(1)
     }
 
-    /// A segment to send: our own, or one more while the share and the arena have room. `None`: one
-    /// that is posted has to complete first.
+    /// Takes a segment to send: this queue pair's own, or one more while the share and the arena
+    /// have room. Returns `None` if a posted one must complete first.
     pub(super) fn take_send(&mut self, context: &mut RdmaContext) -> Option<Segment> {
         if let Some(own) = self.own_send.take() {
             return Some(own);
@@ -244,7 +245,7 @@ impl QueuePairConnection {
         Some(lent)
     }
 
-    /// A segment was sent.
+    /// Returns a segment that was sent.
     pub(super) fn give_send(&mut self, segment: Segment) {
         match &self.own_send {
             None => self.own_send = Some(segment),

@@ -19,7 +19,7 @@ use std::time::Instant;
 
 /// Work requests of one queue pair that have not completed.
 const SEND_DEPTH: u32 = 128;
-/// Reads of each side under way at the device (more wait there).
+/// Maximum number of each side's reads in flight at the device (more wait there).
 const READS: u8 = 16;
 /// Completions that the first queue holds, if the device can: those of 42 connections. Each further
 /// queue holds as many as all before it.
@@ -38,7 +38,7 @@ struct ContextCompletions {
 /// An open device. Fields drop in order: registrations and queues before the device.
 pub(super) struct RdmaContext {
     pub(super) registrations: Registrations,
-    /// Where segments come from, and how many there may be.
+    /// The pool that segments come from.
     pub(super) pool: Arc<Pool>,
     pub(super) share: Arc<RingShare>,
     queues: Vec<ContextCompletions>,
@@ -100,7 +100,8 @@ impl RdmaContext {
         }
     }
 
-    /// The address and keys of a lease at the device; registers its memory if that is needed.
+    /// Returns the address and keys of a lease at the device; registers its memory if that is
+    /// needed.
     pub(super) fn keys(&mut self, lease: &Lease) -> Result<LeaseKeys, VerbsError> {
         self.registrations.keys(lease)
     }
@@ -119,7 +120,8 @@ impl RdmaContext {
         Ok(())
     }
 
-    /// A queue pair whose completions fit, and which of the completion queues that is.
+    /// Makes a queue pair whose completions fit, and returns it with the index of its completion
+    /// queue.
     pub(super) fn queue_pair(&mut self) -> Result<(QueuePair, usize), VerbsError> {
         let fits = |entry: &ContextCompletions| entry.free >= PER_CONNECTION;
         let at = match self.queues.iter().position(fits) {
@@ -141,8 +143,8 @@ impl RdmaContext {
         Ok((queue, at))
     }
 
-    /// A queue pair of that completion queue is gone. The last queues go with their last
-    /// connection.
+    /// Notes that a queue pair of that completion queue was destroyed. The last queues are
+    /// destroyed with their last connection.
     pub(super) fn give_back(&mut self, at: usize) {
         if let Some(entry) = self.queues.get_mut(at) {
             entry.connections -= 1;
@@ -153,7 +155,7 @@ impl RdmaContext {
         }
     }
 
-    /// Completion queues that there are.
+    /// Returns the number of completion queues.
     pub(super) fn queues(&self) -> usize {
         self.queues.len()
     }

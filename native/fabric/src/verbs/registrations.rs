@@ -20,7 +20,8 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// De-registrations that may wait for the one under way; the next is left to a later turn.
+/// Maximum number of de-registrations that wait for the current one; the next is left to a later
+/// turn.
 const LEAVING: usize = 4;
 
 /// Keys by which work requests name a lease.
@@ -146,7 +147,7 @@ impl Registrations {
         Ok(())
     }
 
-    /// The address and keys of a lease; registers its memory if it is not registered.
+    /// Returns the address and keys of a lease; registers its memory if it is not registered.
     pub(super) fn keys(&mut self, lease: &Lease) -> Result<LeaseKeys, VerbsError> {
         if let Some(memory) = lease.external() {
             return self.outside_keys(memory);
@@ -226,7 +227,7 @@ impl Registrations {
 }
 
 impl Drop for Registrations {
-    /// The device closes: detaches its registrations from memory that lives on.
+    /// Detaches the device's registrations from memory that lives on, because the device closes.
     fn drop(&mut self) {
         for attached in self.outside.values() {
             if let Some(memory) = attached.memory.upgrade() {

@@ -41,7 +41,7 @@ enum AccessState {
 /// An event in the life of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AccessEvent {
-    /// An operation was posted. `last`: no other follows.
+    /// An operation was posted. `last` says that no other follows.
     Posted { last: bool },
     /// An operation completed.
     Completed,
@@ -52,13 +52,13 @@ enum AccessEvent {
 /// The action that follows from an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AfterEvent {
-    /// The access goes on.
+    /// The access continues in this state.
     Is(AccessState),
-    /// The access is over. `tell`: the peer waits for REVOKED.
+    /// The access is over. `tell` says that the peer waits for REVOKED.
     Over { tell: bool },
 }
 
-/// The event does not fit the state: a mistake of our own, and nothing changes.
+/// The event does not fit the state: an error of this code, which changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Impossible;
 
@@ -134,7 +134,8 @@ impl RemoteAccess {
         }
     }
 
-    /// The buffer that covers all of `range`, if an operation of that kind may be posted on it.
+    /// Returns the buffer that covers all of `range`, if an operation of that kind may be posted on
+    /// it.
     pub(super) fn covers(&self, range: &RemoteRange, writes: bool) -> Option<AnnouncedBuffer> {
         let (buffer, state) = self.0.get(&range.key)?;
         let end = range.offset.checked_add(u64::from(range.length))?;
@@ -142,22 +143,24 @@ impl RemoteAccess {
         (fits && matches!(state, AccessState::OpenConnection { .. })).then_some(*buffer)
     }
 
-    /// An operation was posted on what [`Self::covers`] returned; `last`: no other follows.
+    /// Notes that an operation was posted on the buffer that [`Self::covers`] returned. `last` says
+    /// that no other follows.
     pub(super) fn posted(&mut self, key: u64, last: bool) {
         self.apply(key, AccessEvent::Posted { last });
     }
 
-    /// An operation completed. True: the peer waits for REVOKED.
+    /// Notes that an operation completed. Returns whether the peer waits for REVOKED.
     pub(super) fn completed(&mut self, key: u64) -> bool {
         self.apply(key, AccessEvent::Completed) == Some(true)
     }
 
-    /// REVOKE came. True: send REVOKED now, because nothing is on its way (or the key is unknown).
+    /// Handles REVOKE. Returns whether to send REVOKED now, because no operation is in flight (or
+    /// the key is unknown).
     pub(super) fn revoke(&mut self, key: u64) -> bool {
         !self.0.contains_key(&key) || self.apply(key, AccessEvent::Revoke) == Some(true)
     }
 
-    /// Applies an event. `Some`: the access is over, and whether the peer waits for REVOKED.
+    /// Applies an event. If the access is over, returns whether the peer waits for REVOKED.
     fn apply(&mut self, key: u64, event: AccessEvent) -> Option<bool> {
         let Entry::Occupied(mut entry) = self.0.entry(key) else {
             return None;
@@ -187,7 +190,7 @@ mod tests {
     use super::AccessState::{Last, OpenConnection, Revoking};
     use super::*;
 
-    /// Every state (with none, one and several operations in flight) and every event.
+    /// Applies every event in every state, with none, one and several operations in flight.
     #[test]
     fn every_event_in_every_state() {
         const SILENT: Result<AfterEvent, Impossible> = Ok(AfterEvent::Over { tell: false });

@@ -63,7 +63,7 @@ pub(super) struct RingShare {
 }
 
 impl RingShare {
-    /// The share of an arena of `limit` bytes.
+    /// Returns the share of an arena of `limit` bytes.
     pub(super) fn of_arena(limit: u64) -> Arc<Self> {
         let total = limit / PARTS / SEGMENT_BYTES as u64;
         Arc::new(Self {
@@ -82,7 +82,7 @@ impl RingShare {
         self.total
     }
 
-    /// Rings shrink, and idle connections are to be closed.
+    /// Returns whether rings must shrink, and idle connections be closed.
     pub(super) fn is_crowded(&self) -> bool {
         u64::from(self.used()) * 4 > u64::from(self.total) * 3
     }
@@ -101,13 +101,13 @@ impl RingShare {
         fits
     }
 
-    /// A segment was returned.
+    /// Notes that a segment was returned.
     pub(super) fn give(&self) {
         self.used.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// By how many receive requests a ring of `size`, of which `returned` are about to be given
-    /// back to the peer, is to grow; the device's queue holds `depth`.
+    /// Returns the number of receive requests by which to grow a ring of `size`, of which
+    /// `returned` are about to be given back to the peer; the device's queue holds `depth`.
     pub(super) fn growth(&self, size: u32, returned: u32, depth: u32) -> u32 {
         if returned < needed_for_update(size) {
             return 0;
@@ -228,9 +228,9 @@ mod tests {
         arriving: VecDeque<u32>,
     }
 
-    /// Every interleaving of two sides that both always have something to send, with rings that
-    /// grow and shrink at any time: there is always something that can happen, so neither waits for
-    /// ever.
+    /// Explores every interleaving of two sides that both always have something to send, with rings
+    /// that grow and shrink at any time. Some step must always be possible, so that neither side
+    /// waits for ever.
     #[test]
     fn two_sides_never_wait_for_each_other() {
         const LONGEST: u32 = 6;

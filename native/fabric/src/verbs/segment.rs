@@ -66,12 +66,12 @@ impl Segment {
         })
     }
 
-    /// The bytes of a segment that is not posted.
+    /// Returns the bytes of a segment that is not posted.
     pub(super) fn bytes(&self) -> &[u8] {
         self.memory.bytes()
     }
 
-    /// The bytes of a segment that is not posted.
+    /// Returns the bytes of a segment that is not posted, for writing.
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut()
     }

@@ -47,7 +47,7 @@ impl VerbsFabric {
         Self::with_bounds(config, bounds)
     }
 
-    /// The same, with other bounds.
+    /// Opens the fabric like `new`, with other bounds.
     ///
     /// # Errors
     /// The errors of `new`.

@@ -34,7 +34,7 @@ enum TransmitStep {
     Waits,
 }
 
-/// Sends what a connection has queued, as far as credits and the device allow. True: all.
+/// Sends a connection's queue as far as credits and the device allow. Returns whether all was sent.
 pub(super) fn transmit(
     driver: &mut Verbs,
     cx: &mut Context<'_>,
@@ -103,7 +103,7 @@ pub(super) fn transmit(
     }
 }
 
-/// A segment to send; `None`: one has to complete first.
+/// Takes a segment to send; `None` if one must complete first.
 fn take_send(
     driver: &mut Verbs,
     queue_pair: &mut QueuePairConnection,

@@ -40,7 +40,7 @@ pub struct Stage {
     sent: u64,
 }
 
-/// A frame by hand.
+/// Returns a frame made by hand.
 pub fn frame(kind: u8, id: u64, body: &[u8]) -> Vec<u8> {
     [FrameHeader::for_body(kind, id, body).as_bytes(), body].concat()
 }
@@ -49,12 +49,12 @@ fn greeter(to: EndpointId) -> (Greeter, Vec<u8>) {
     Greeter::hello(b't', Protection::Clear, &Identity::public(to), 0xbad)
 }
 
-/// A good HELLO to `to`.
+/// Returns a valid HELLO to `to`.
 pub fn hello(to: EndpointId) -> Vec<u8> {
     greeter(to).1
 }
 
-/// A WRITE without immediate.
+/// Returns a WRITE without immediate.
 pub fn write_frame(range: RemoteRange, payload: &[u8]) -> Vec<u8> {
     let mut head = range.key.to_le_bytes().to_vec();
     head.extend_from_slice(&range.offset.to_le_bytes());
@@ -177,7 +177,7 @@ impl Stage {
         found.unwrap()
     }
 
-    /// The good pair goes on: a write and a message, there and checked.
+    /// Sends a write and a message between the honest pair, and checks both.
     pub fn exchange(&mut self) {
         self.sent += 1;
         let seed = self.sent as u8;
@@ -223,12 +223,12 @@ impl Stage {
         }
     }
 
-    /// A raw connection that has said nothing.
+    /// Opens a raw connection that has sent nothing.
     pub fn dial(&mut self) -> TcpStream {
         TcpStream::connect(self.fabric.location()).unwrap()
     }
 
-    /// The answer to a good HELLO.
+    /// Sends a valid HELLO and returns the answer.
     pub fn welcome(&mut self, socket: &mut TcpStream) -> Vec<u8> {
         let mut welcome = vec![0; WELCOME_FRAME_BYTES];
         let mut read = 0;
@@ -244,7 +244,7 @@ impl Stage {
         welcome
     }
 
-    /// A raw connection that was accepted.
+    /// Opens a raw connection and makes the fabric accept it.
     pub fn greet(&mut self) -> TcpStream {
         let mut socket = self.dial();
         let (greeter, hello) = greeter(self.endpoint);
@@ -285,7 +285,7 @@ impl Stage {
         said
     }
 
-    /// The text of the GOODBYE that is all the fabric says.
+    /// Returns the text of the GOODBYE, which must be the fabric's only answer.
     pub fn goodbye(&mut self, socket: TcpStream) -> String {
         let said = self.until_gone(socket);
         let header = FrameHeader::parse(&said).unwrap();
@@ -323,14 +323,14 @@ impl Stage {
         range
     }
 
-    /// Memory that the last attacker greeted may write, all zeros.
+    /// Exposes memory of zeros that the last attacker greeted may write.
     pub fn expose_to_attacker(&mut self, bytes: usize) -> RemoteRange {
         let mut lease = self.pool.try_lease(bytes, Purpose::Read).unwrap();
         lease.bytes_mut().fill(0);
         self.expose(Exposure::Writable(lease))
     }
 
-    /// A frame that the last attacker greeted may read.
+    /// Exposes a page that the last attacker greeted may read.
     pub fn expose_readable_to_attacker(&mut self) -> RemoteRange {
         let lease = self.pool.try_lease(faro_pool::PAGE_BYTES, Purpose::Read);
         self.expose(Exposure::Readable(Arc::new(lease.unwrap())))

@@ -53,7 +53,7 @@ impl Side {
         }
     }
 
-    /// Over TCP.
+    /// Returns a side over TCP.
     pub fn new(identity: OwnIdentity, protection: Protection) -> Self {
         Self::of(identity, |identity, pool| {
             let config = TcpConfig {
@@ -67,7 +67,7 @@ impl Side {
         })
     }
 
-    /// Over shared memory.
+    /// Returns a side over shared memory.
     pub fn shm(identity: OwnIdentity, protection: Protection) -> Self {
         Self::of(identity, |identity, pool| {
             let config = ShmConfig {
@@ -79,7 +79,7 @@ impl Side {
         })
     }
 
-    /// Over RDMA.
+    /// Returns a side over RDMA.
     pub fn verbs(identity: OwnIdentity, protection: Protection) -> Self {
         Self::of(identity, |identity, pool| {
             let config = VerbsConfig {
@@ -109,7 +109,7 @@ impl Side {
         }
     }
 
-    /// Those that are not wholly gone.
+    /// Returns the number of connections that have not ended completely.
     fn connections(&self) -> u64 {
         let counters = self.fabric.counters();
         let mut counters = counters.iter();
@@ -154,12 +154,12 @@ pub struct Direction {
 }
 
 impl Direction {
-    /// All bytes that came.
+    /// Returns all bytes that came.
     pub fn bytes(&self) -> Vec<u8> {
         [&self.seen.concat()[..], &self.buffer].concat()
     }
 
-    /// The units that are whole, with their numbers.
+    /// Takes the complete units, with their numbers.
     fn take(&mut self, from: &mut TcpStream) -> Vec<(usize, Vec<u8>)> {
         let mut chunk = [0; 4096];
         loop {
@@ -257,7 +257,7 @@ impl Middle {
         }
     }
 
-    /// Nothing more goes that way.
+    /// Ends one direction.
     pub fn end(&mut self, way: Way) {
         if let Some((near, far)) = &self.sides {
             let target = match way {
@@ -293,7 +293,7 @@ impl Stage {
         fabric.connect(&location, &expected, deadline).unwrap();
     }
 
-    /// Both sides once more, on a new connection; nothing is left of the last one.
+    /// Starts both sides again on a new connection; nothing is left of the last one.
     pub fn again(&mut self) {
         self.middle = Middle::new();
         let deadline = Instant::now() + TIMEOUT;

@@ -18,7 +18,7 @@ struct HeldTeam {
     closer: Closer,
 }
 
-/// Members that have joined no team yet; `None`: `join` has taken it out.
+/// Members that have joined no team yet; `None` after `join` has taken one out.
 static MEMBERS: Registry<Arc<Mutex<Option<Member>>>> = Registry::new();
 static TEAMS: Registry<Arc<HeldTeam>> = Registry::new();
 

@@ -1,8 +1,8 @@
 //! `TeamNative.reduce`: one round of a team in one crossing.
 //!
-//! Java's arrays are read and written in parts, straight into and out of the arena's leases. While a
-//! round waits, it asks Java several times a second whether to go on: Spark interrupts the thread of
-//! a task that it kills.
+//! Java's arrays are read and written in parts, directly from and to the arena's leases. While a
+//! round waits, it asks Java several times a second whether to continue: Spark interrupts the
+//! thread of a task that it kills.
 
 use super::heap_array::{Doubles, Floats};
 use crate::args;
@@ -94,7 +94,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
     .resolve::<Typed>();
 }
 
-/// The round that the codes of Java describe (`Mode`, `TeamNative`).
+/// Returns the round that Java's codes describe (`Mode`, `TeamNative`).
 fn settings(
     mode: jint,
     group: jint,
@@ -137,7 +137,7 @@ fn check_range(capacity: usize, offset: usize, length: usize) -> Outcome<()> {
     }
 }
 
-/// The values of a direct buffer; lengths are in values.
+/// Returns the values of a direct buffer; lengths are in values.
 fn direct<'a, T>(address: *mut u8, offset: usize, length: usize) -> Outcome<&'a mut [T]> {
     let address = address.cast::<T>();
     if !address.is_aligned() {

@@ -1,4 +1,5 @@
-//! Compressors of writers: blocks between pages of Spark's, which are Java arrays or memory outside the heap.
+//! Compressors of writers. They compress between pages of Spark's memory, which are Java arrays or
+//! addresses outside the heap.
 
 use super::codec;
 use crate::memory::{HeldBytes, MemoryUse};
@@ -12,12 +13,12 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 use std::{ptr, slice};
 
-/// Instead of a number of packed words.
+/// The value of `packed_words` for a compressor without row blocks.
 const NO_ROW_BLOCKS: jint = -1;
 
 static COMPRESSORS: Registry<Arc<Mutex<CountedCompressor>>> = Registry::new();
 
-/// A compressor, and the memory that it has.
+/// A compressor, and the count of its native memory.
 struct CountedCompressor {
     compressor: BlockCompressor,
     held: HeldBytes,
@@ -30,7 +31,8 @@ fn compressor(handle: jlong) -> Outcome<Arc<Mutex<CountedCompressor>>> {
     })
 }
 
-/// `RowsNative.openCompressor`. `packed_words`: of each row, for row blocks; -1: there are none.
+/// Implements `RowsNative.openCompressor`. `packed_words` is the number of packed words of each
+/// row, or -1 for no row blocks.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
     mut env: EnvUnowned<'local>,
@@ -56,7 +58,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
     .resolve::<Typed>()
 }
 
-/// `RowsNative.closeCompressor`.
+/// Implements `RowsNative.closeCompressor`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_closeCompressor<'local>(
     mut env: EnvUnowned<'local>,
@@ -70,7 +72,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_closeCompressor<'local>(
     .resolve::<Typed>();
 }
 
-/// `RowsNative.maxBytes`.
+/// Implements `RowsNative.maxBytes`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_maxBytes<'local>(
     mut env: EnvUnowned<'local>,
@@ -87,7 +89,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_maxBytes<'local>(
     .resolve::<Typed>()
 }
 
-/// `RowsNative.streamEnd`.
+/// Implements `RowsNative.streamEnd`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
     mut env: EnvUnowned<'local>,
@@ -102,7 +104,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
     .resolve::<Typed>()
 }
 
-/// `RowsNative.rowBlocks`.
+/// Implements `RowsNative.rowBlocks`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_rowBlocks<'local>(
     mut env: EnvUnowned<'local>,
@@ -117,9 +119,10 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_rowBlocks<'local>(
     .resolve::<Typed>()
 }
 
-/// `RowsNative.compress`: a block of `length` bytes at `from` of `source` to `to` of `target`, which has `room` bytes
-/// there. Positions are bytes in the array, or addresses if the array is null. `at_row`: the bytes begin at a row.
-/// Returns the block's bytes, and above bit 32 those of the block that the codec alone makes.
+/// Implements `RowsNative.compress`. Compresses `bytes` bytes at `from` in `source` to `to` in
+/// `target`, which has `room` bytes there. Positions are byte offsets in the array, or addresses if
+/// the array is null. `at_row` says that the bytes begin at a row. Returns the block's length in
+/// the lower 32 bits, and in the upper ones the length of the block that the codec alone makes.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
     mut env: EnvUnowned<'local>,
@@ -156,10 +159,10 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
                 false => compressor.compress(piece, out),
             }
         };
-        // zstd's context and what packs rows take their memory with their first blocks.
+        // zstd's context and the packer allocate with their first blocks.
         held.set(compressor.memory());
         match done {
-            // Blocks are below 64 MiB.
+            // Blocks are shorter than 64 MiB, so each length fits in 32 bits.
             Ok(length) => Ok((compressor.codec_bytes() as jlong) << 32 | length as jlong),
             Err(error) => Err(Failure::Argument(error.to_string())),
         }
@@ -171,7 +174,8 @@ fn length(what: &str, value: jint) -> Outcome<usize> {
     usize::try_from(value).map_err(|_| Failure::Argument(format!("{what} is {value}")))
 }
 
-/// Whether the array, if there is one, has `bytes` bytes from `at` on.
+/// Fails unless the array has `bytes` bytes from `at` on, or the array is null and the address `at`
+/// is not.
 fn check(
     env: &Env<'_>,
     what: &str,
@@ -195,9 +199,9 @@ fn check(
     )))
 }
 
-/// The memory of a page. While there is one of an array, no JNI function may be called but those that make and drop
-/// pages, and the thread must not wait: the array cannot move, for which a collection waits. A block of the default size
-/// takes some 50 µs.
+/// The memory of a page. While one of an array exists, the thread must not wait, and may call no
+/// JNI function except those that make and drop pages: the array cannot move, and garbage
+/// collection waits for it. A block of the default size takes about 50 µs.
 enum Page<'a, 'local> {
     Array {
         env: &'a Env<'local>,
@@ -224,7 +228,7 @@ impl<'a, 'local> Page<'a, 'local> {
         Ok(Self::Array { env, array, first })
     }
 
-    /// The address of byte `at` of the array, or the address `at`.
+    /// Returns the address of byte `at` of the array; without an array `at` is the address.
     fn at(&self, at: jlong) -> *mut u8 {
         match self {
             Self::Array { first, .. } => first.cast::<u8>().wrapping_add(at as usize),
@@ -237,7 +241,7 @@ impl Drop for Page<'_, '_> {
     fn drop(&mut self) {
         if let Self::Array { env, array, first } = self {
             let raw = env.get_raw();
-            // SAFETY: what `of` got of the same array, on the same thread, once.
+            // SAFETY: `of` got `first` for this array on this thread; it is released once.
             unsafe {
                 ((**raw).v1_2.ReleasePrimitiveArrayCritical)(raw, array.as_raw(), *first, 0);
             }

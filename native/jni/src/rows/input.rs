@@ -1,10 +1,10 @@
-//! Where the bytes of a reader's parts come from.
+//! The inputs of a reader: its parts' bytes, in memory or in files.
 
 use faro_endpoint::{Endpoint, LocalBlock, LocalError};
 use faro_wire::OutputId;
 use std::sync::Arc;
 
-/// Bytes read from a file at once.
+/// Maximum number of bytes that one read takes from a file.
 const READ_BYTES: usize = 64 << 10;
 
 /// Bytes in memory that Java keeps until the input is used up or replaced.
@@ -15,7 +15,8 @@ pub struct Slice {
 }
 
 impl Slice {
-    /// From Java's two numbers; a negative size or a null address of some bytes is refused.
+    /// Decodes the two numbers that Java passes. Fails if the size is negative, or if the address
+    /// of a non-empty slice is null.
     pub fn new(address: usize, coded: i64) -> Result<Self, String> {
         let bytes = usize::try_from(coded >> 1).map_err(|_| format!("a slice of {coded}"))?;
         if bytes > isize::MAX as usize || (bytes > 0 && address == 0) {
@@ -40,7 +41,7 @@ impl Slice {
     }
 }
 
-/// Consecutive partitions of an own map output.
+/// Consecutive partitions of a map output on this executor.
 #[derive(Clone, Copy)]
 pub struct LocalPart {
     pub output: OutputId,
@@ -50,12 +51,12 @@ pub struct LocalPart {
 
 /// The parts of one input, in order.
 pub enum Input {
-    /// Used up, or none yet.
+    /// The input is used up, or there was none yet.
     Empty,
     Memory {
         slices: Vec<Slice>,
         at: usize,
-        /// Bytes of the slice that were taken.
+        /// Number of bytes of the current slice that were taken.
         taken: usize,
     },
     Local(Local),
@@ -66,19 +67,19 @@ pub struct Local {
     endpoint: Arc<Endpoint>,
     parts: Vec<LocalPart>,
     at: usize,
-    /// The part under way, and how much of it was read.
+    /// The current part, and the number of its bytes that were read.
     open: Option<(LocalBlock, u64)>,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were taken.
+    /// Number of bytes of the buffer that were taken.
     taken: usize,
     file_bytes: u64,
 }
 
-/// What comes next.
+/// The next item of an input.
 pub enum Next<'a> {
-    /// Bytes of the part under way.
+    /// Bytes of the current part.
     Bytes(&'a [u8]),
-    /// The part under way has no more bytes.
+    /// The current part has no more bytes.
     PartEnds,
     /// There are no more parts.
     Ends,
@@ -105,7 +106,7 @@ impl Input {
         })
     }
 
-    /// The bytes that come next; the same ones again until `take` or `end_part`.
+    /// Returns the next item. Returns the same bytes again until `take` or `end_part` is called.
     pub fn next(&mut self) -> Result<Next<'_>, LocalError> {
         match self {
             Self::Empty => Ok(Next::Ends),
@@ -123,7 +124,7 @@ impl Input {
         }
     }
 
-    /// So many of the bytes of `next` were used.
+    /// Removes the first `bytes` bytes of those that `next` returned.
     pub fn take(&mut self, bytes: usize) {
         match self {
             Self::Empty => {}
@@ -141,7 +142,7 @@ impl Input {
         }
     }
 
-    /// The part that `next` said ends is over.
+    /// Moves to the next part. Call it only after `next` returned `PartEnds`.
     pub fn end_part(&mut self) {
         match self {
             Self::Empty => {}
@@ -156,7 +157,7 @@ impl Input {
         }
     }
 
-    /// Bytes of native memory that the input holds.
+    /// Returns the native memory of the input, in bytes.
     pub fn memory_bytes(&self) -> usize {
         match self {
             Self::Empty => 0,
@@ -167,7 +168,7 @@ impl Input {
         }
     }
 
-    /// Bytes that were read from files.
+    /// Returns the number of bytes that were read from files.
     pub fn file_bytes(&self) -> u64 {
         match self {
             Self::Empty | Self::Memory { .. } => 0,

@@ -1,4 +1,4 @@
-//! Bytes of map outputs as they lie in files that the endpoint knows, for readers that deserialise in Java.
+//! Reads map outputs from files that the endpoint knows, for readers that deserialise in Java.
 
 use super::{count, longs};
 use crate::endpoints;
@@ -10,9 +10,10 @@ use jni::sys::{jbyte, jint, jlong};
 use jni::EnvUnowned;
 use zerocopy::IntoBytes;
 
-/// `RowsNative.readLocal`; `parts`: triples of map id, first and last (exclusive) partition. Reads whole
-/// parts into `bytes`, one after the other, and their lengths into `lengths`. Stops at the first one that
-/// does not fit, is not known, or cannot be read. Returns how many it has read.
+/// Implements `RowsNative.readLocal`. `parts` are triples of map id, first and last (exclusive)
+/// partition. Reads whole parts into `bytes`, one after the other, and their lengths into
+/// `lengths`. Stops at the first part that does not fit, is not known, or cannot be read. Returns
+/// the number of parts read.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_readLocal<'local>(
     mut env: EnvUnowned<'local>,
@@ -40,7 +41,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_readLocal<'local>(
             };
             match append(endpoint, output, (part[1], part[2]), room, &mut read) {
                 Ok(Some(length)) => found.push(length as jlong),
-                // Java asks Spark for that part, and reports what is wrong with it.
+                // Java asks Spark for that part, and Spark reports the error.
                 Ok(None) | Err(_) => break,
             }
         }
@@ -51,7 +52,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_readLocal<'local>(
     .resolve::<Typed>()
 }
 
-/// Reads the part behind what was read. Its length; `None`, with nothing read: it does not fit.
+/// Appends a part to `read` and returns its length. Returns `None` and reads nothing if it does not
+/// fit.
 fn append(
     endpoint: &Endpoint,
     output: OutputId,

@@ -1,7 +1,7 @@
-//! Readers of rows: `io.faro.rows.RowsNative`. A reader decodes blocks into batches of rows, on the
-//! Java thread that calls, and copies each into an array of Java's. So no row lies in native memory:
-//! a thread that still looks at one after its task has ended keeps the array alive, as with Spark's
-//! own reader, and a reader's native memory is free when it is closed.
+//! Readers of rows, for `io.faro.rows.RowsNative`. A reader decodes blocks into batches of rows on
+//! the calling Java thread, and copies each batch into a Java array. So rows never stay in native
+//! memory: if a thread still reads a row after its task has ended, it keeps the array alive, as
+//! with Spark's own reader, and a reader's native memory is free as soon as the reader is closed.
 //!
 //! ```text
 //!  input: slices of memory | own map outputs ──▶ session ──▶ decoder ──▶ batch ──▶ byte[]
@@ -25,11 +25,11 @@ use session::{Session, SessionStep, BATCH_BYTES};
 use std::sync::{Arc, Mutex};
 use zerocopy::FromBytes;
 
-/// `Java` reads a step's results from a `long[]` of this length.
+/// Length of the `long[]` from which Java reads a step's results.
 const RESULT_LONGS: usize = 7;
 
-/// Java calls a session from one thread at a time. After a panic its decoder may be in any state, which
-/// is safe: it hands out only what it has checked.
+/// Java calls a session from one thread at a time. After a panic the decoder may be in any state.
+/// That is safe, because it hands out only rows that it has checked.
 static SESSIONS: Registry<Arc<Mutex<Session>>> = Registry::new();
 
 fn session(handle: jlong) -> Outcome<Arc<Mutex<Session>>> {
@@ -66,7 +66,7 @@ fn codec(code: jint) -> Outcome<Codec> {
     }
 }
 
-/// `RowsNative.open`.
+/// Implements `RowsNative.open`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_open<'local>(
     mut env: EnvUnowned<'local>,
@@ -80,7 +80,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_open<'local>(
     .resolve::<Typed>()
 }
 
-/// `RowsNative.address`.
+/// Implements `RowsNative.address`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_address<'local>(
     mut env: EnvUnowned<'local>,
@@ -94,7 +94,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_address<'local>(
     .resolve::<Typed>()
 }
 
-/// `RowsNative.input`; `slices`: pairs of address and (bytes x 2, + 1 if a part ends here).
+/// Implements `RowsNative.input`. `slices` are pairs of an address and (2 × bytes, plus 1 if a part
+/// ends with the slice).
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_input<'local>(
     mut env: EnvUnowned<'local>,
@@ -117,7 +118,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_input<'local>(
     .resolve::<Typed>();
 }
 
-/// `RowsNative.inputLocal`; `parts`: triples of map id, first and last (exclusive) partition.
+/// Implements `RowsNative.inputLocal`. `parts` are triples of map id, first and last (exclusive)
+/// partition.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_inputLocal<'local>(
     mut env: EnvUnowned<'local>,
@@ -147,7 +149,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_inputLocal<'local>(
     .resolve::<Typed>();
 }
 
-/// `RowsNative.next`; `batch` has room for a batch.
+/// Implements `RowsNative.next`. `batch` must have at least `BATCH_BYTES` bytes.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
     mut env: EnvUnowned<'local>,
@@ -162,7 +164,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
                 "result has fewer than {RESULT_LONGS} longs"
             )));
         }
-        // Looked at before anything is decoded: rows that cannot be handed over would be lost.
+        // This is checked before anything is decoded, because rows that cannot be copied would be
+        // lost.
         if batch.is_null() || batch.len(env)? < BATCH_BYTES {
             return Err(Failure::Argument(format!(
                 "batch has fewer than {BATCH_BYTES} bytes"
@@ -205,7 +208,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
     .resolve::<Typed>()
 }
 
-/// `RowsNative.problem`.
+/// Implements `RowsNative.problem`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_problem<'local>(
     mut env: EnvUnowned<'local>,
@@ -220,7 +223,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_problem<'local>(
     .resolve::<Typed>()
 }
 
-/// `RowsNative.close`.
+/// Implements `RowsNative.close`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_close<'local>(
     mut env: EnvUnowned<'local>,

@@ -1,4 +1,4 @@
-//! One reader: an input and a decoder.
+//! A session decodes the inputs of one reader.
 
 use super::input::{Input, Next};
 use crate::memory::{HeldBytes, MemoryUse};
@@ -6,22 +6,22 @@ use crate::throw::{Failure, Outcome};
 use faro_endpoint::LocalError;
 use faro_rows::{Batch, Codec, RowDecoder};
 
-/// Why `next` returned.
+/// The reason that [`Session::next`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStep {
-    /// The batch is full; there may be more.
+    /// The batch is full, and there may be more rows.
     Full,
     /// The input is used up.
     Done,
-    /// The files of a part are not known: resolve them and call again.
+    /// The files of a part are not known: Java must resolve them and call again.
     Unresolved,
-    /// A part is corrupt: it and the rest of the input are dropped.
+    /// A part is corrupt: the part and the rest of the input were dropped.
     Corrupt,
-    /// A part's file cannot be read: it and the rest of the input are dropped.
+    /// A part's file cannot be read: the part and the rest of the input were dropped.
     Unreadable,
 }
 
-/// Bytes of a batch: with the decoder's other buffers it stays in a core's second cache.
+/// Size of a batch in bytes. With the decoder's other buffers it fits in a core's level 2 cache.
 pub const BATCH_BYTES: usize = 64 << 10;
 
 pub struct Session {
@@ -29,10 +29,10 @@ pub struct Session {
     /// Counts the native memory of this reader.
     held: HeldBytes,
     input: Input,
-    /// Of the input: how many parts were decoded.
+    /// Number of parts of the input that were decoded.
     part: u64,
     file_bytes: u64,
-    /// Rows of the part that failed were in batches that were handed out.
+    /// True if rows of the part that failed were in batches that were handed out.
     part_was_handed_out: bool,
     problem: String,
 }
@@ -52,7 +52,7 @@ impl Session {
         })
     }
 
-    /// Drops the rest of the last input; `next` decodes this one.
+    /// Starts a new input, and drops the rest of the last one.
     pub fn start(&mut self, input: Input) {
         self.input = input;
         self.part = 0;
@@ -113,27 +113,28 @@ impl Session {
         step
     }
 
-    /// The rows that were decoded since the last call.
+    /// Hands out the rows that were decoded since the last call.
     pub fn hand_out(&mut self) -> Batch<'_> {
         self.decoder.turn()
     }
 
-    /// The part under way: its position in the input.
+    /// Returns the current part's position in the input.
     pub fn part(&self) -> u64 {
         self.part
     }
 
-    /// Bytes that the last `next` read from files.
+    /// Returns the number of bytes that the last `next` read from files.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
-    /// Whether rows of the part that failed were handed out, so that it cannot be decoded again.
+    /// Returns whether rows of the part that failed were handed out, so that it cannot be decoded
+    /// again.
     pub fn part_was_handed_out(&self) -> bool {
         self.part_was_handed_out
     }
 
-    /// What the last failure was.
+    /// Returns the message of the last failure.
     pub fn problem(&self) -> String {
         self.problem.clone()
     }

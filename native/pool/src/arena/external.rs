@@ -1,4 +1,4 @@
-//! The part of the limit that external memory takes.
+//! Counts external memory against the arena's limit.
 
 use super::Arena;
 use crate::admission::Refused;
@@ -6,11 +6,12 @@ use crate::{Purpose, PAGE_BYTES};
 use faro_sync::lock;
 
 impl Arena {
-    /// Counts `bytes` of external memory against the limit: all external memory together in whole
-    /// slabs, because the arena grows by whole slabs, and as reading, so that the reserve stays.
+    /// Counts `bytes` of external memory against the limit. All external memory together counts in
+    /// whole slabs, because the arena grows by whole slabs, and as reading, so that the reserve
+    /// stays.
     ///
     /// # Errors
-    /// The bound that forbids it.
+    /// Returns the bound that forbids it.
     pub fn wrap(&self, bytes: u64) -> Result<(), Refused> {
         let mut slabs = lock(&self.slabs);
         let more = slabs.wrapped_slabs(bytes) - slabs.wrapped_slabs(0);
@@ -34,7 +35,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Ends a `wrap` of as many bytes.
+    /// Ends a `wrap` of the same number of bytes.
     pub fn unwrap(&self, bytes: u64) {
         let mut slabs = lock(&self.slabs);
         let before = slabs.wrapped_slabs(0);

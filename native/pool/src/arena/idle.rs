@@ -1,34 +1,35 @@
-//! Idle slabs: which slabs become idle, and whose pages may be released.
+//! Marks slabs as idle, and chooses idle slabs whose pages may be released.
 
 use super::Arena;
 use crate::registration_pins::RegistrationPins;
 use faro_sync::atomic::Ordering;
 use faro_sync::lock;
 
-/// Result of `release_one`.
+/// The result of `release_one`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
-    /// Released one slab; there may be more to release.
+    /// One slab was released; there may be more to release.
     One,
-    /// Nothing: the idle slabs that still have pages are registered with devices.
+    /// No slab was released, because the idle slabs that still have pages are registered with
+    /// devices.
     NoneYet,
-    /// Nothing: all idle slabs were released.
+    /// No slab was released, because all idle slabs were released before.
     All,
 }
 
 impl Arena {
-    /// The registration pins of a slab.
+    /// Returns the registration pins of a slab.
     pub fn registration_pins(&self, slab: u32) -> Option<&RegistrationPins> {
         self.registration_pins.get(slab as usize)
     }
 
-    /// Sets the clock; see `last_use`.
+    /// Sets the clock, from which `last_use` is set.
     pub fn tick(&self, now: u32) {
         self.clock.store(now, Ordering::Relaxed);
     }
 
-    /// Sets the clock, and marks slabs as idle of which no page was in use for `age`. At least one
-    /// slab stays active. Returns the number of slabs marked.
+    /// Sets the clock, and marks slabs as idle that had no page in use for `age`. At least one slab
+    /// stays active. Returns the number of slabs marked.
     pub fn mark_idle(&self, now: u32, age: u32) -> u32 {
         self.tick(now);
         let mut slabs = lock(&self.slabs);
@@ -45,7 +46,7 @@ impl Arena {
         let mut pages = self.free.withdraw(|page| old[self.slab_of(page) as usize]);
         pages.sort_unstable();
         let mut marked = 0;
-        // The highest slab first, because small buffers fill the lowest pages.
+        // The highest slab comes first, because small buffers fill the lowest pages.
         for of_one in pages
             .chunk_by(|a, b| self.slab_of(*a) == self.slab_of(*b))
             .rev()
@@ -77,7 +78,7 @@ impl Arena {
         }
     }
 
-    /// The number of idle slabs, and which of them were released.
+    /// Returns the number of idle slabs, and the indices of those that were released.
     pub fn idle(&self) -> (u32, Vec<u32>) {
         let slabs = lock(&self.slabs);
         (slabs.idle(), slabs.released().collect())

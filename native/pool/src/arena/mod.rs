@@ -1,13 +1,15 @@
-//! The pool without its memory: which pages and small buffers are free, and which purpose may take them.
+//! The pool without its memory: tracks which pages and small buffers are free, and which purpose
+//! may take them.
 //!
-//! It knows only numbers, so that models and property tests can explore it at any size: three pages
-//! in a loom model, thousands in a pool. The caller passes the function that maps a slab.
+//! The arena knows only numbers, so that models and property tests can explore it at any size:
+//! three pages in a loom model, thousands in a pool. The caller passes the function that maps a
+//! slab.
 //!
-//! The order of steps is what makes it correct (see `admission`): a thread that takes a page is
-//! *counted first*, and takes then; a thread that returns one *lists it first*, is uncounted then,
-//! and announces it last. Slabs that are not used become idle, with all their pages withdrawn
-//! (`idle`), and are activated again before another slab is mapped. External memory takes its part
-//! of the limit (`external`).
+//! The order of steps makes it correct (see `admission`): a thread that takes a page is *counted
+//! first*, and then takes it; a thread that returns one *lists it first*, is then uncounted, and
+//! announces it last. Slabs that are not used become idle, with all their pages withdrawn (`idle`),
+//! and are activated again before another slab is mapped. External memory takes its part of the
+//! limit (`external`).
 
 mod external;
 mod idle;
@@ -26,17 +28,17 @@ use faro_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use faro_sync::{lock, spin_loop, Mutex};
 use std::time::Instant;
 
-/// Classes below a page.
+/// Number of size classes below a page.
 const SMALL_CLASSES: usize = SIZE_CLASSES.len() - 1;
 
 /// The arena's dimensions.
 #[derive(Debug, Clone, Copy)]
 pub struct Geometry {
-    /// Most slabs that are mapped.
+    /// Maximum number of mapped slabs.
     pub slabs: u32,
-    /// Pages in each.
+    /// Number of pages in each slab.
     pub pages_per_slab: u32,
-    /// Pages that only serving may take.
+    /// Number of pages that only serving may take.
     pub reserve_pages: u32,
 }
 
@@ -49,12 +51,12 @@ pub struct Allocation {
     pub index: u32,
     /// Index into [`SIZE_CLASSES`].
     pub class: u8,
-    /// The purpose whose share it counts against.
+    /// The purpose whose share the allocation counts against.
     pub purpose: Purpose,
 }
 
 impl Allocation {
-    /// Bytes of the size class.
+    /// Returns the bytes of the size class.
     pub fn bytes(self) -> usize {
         SIZE_CLASSES[usize::from(self.class)]
     }
@@ -65,29 +67,29 @@ pub struct Arena {
     geometry: Geometry,
     admission: PageAdmission,
     free: FreePages,
-    /// By purpose and class.
+    /// The small buffers, by purpose and class.
     small_buffers: [[SmallBuffers; SMALL_CLASSES]; 2],
     event_count: EventCount,
     /// Locked while a slab is mapped, becomes idle or active, or is released.
     slabs: Mutex<Slabs>,
-    /// By slab.
+    /// The registration pins, by slab.
     registration_pins: Box<[RegistrationPins]>,
-    /// By slab: the value of `clock` when one of its pages was last returned.
+    /// By slab, the value of `clock` when one of its pages was last returned.
     last_use: Box<[AtomicU32]>,
-    /// Time, in the caller's unit.
+    /// The time, in the caller's unit.
     clock: AtomicU32,
     /// Bytes of held pages that are not leased: free buffers of split pages, and what rounding adds
     /// to external memory. So a lease of a whole page changes no counter.
     spare: CachePadded<AtomicU64>,
-    /// Leases of the first page of a slab, which is leased without being listed as free.
+    /// Number of leases of the first page of a slab, which is leased without being listed as free.
     firsts: AtomicU64,
 }
 
-/// Maps the slab of that index.
+/// Maps the slab with this index.
 pub type MapSlab<'a> = &'a dyn Fn(u32) -> Result<(), PoolError>;
 
 impl Arena {
-    /// Nothing mapped yet.
+    /// Returns an arena without mapped slabs.
     pub fn new(geometry: Geometry) -> Self {
         let pages = geometry.slabs * geometry.pages_per_slab;
         let small_buffers = || {
@@ -112,15 +114,15 @@ impl Arena {
         }
     }
 
-    /// Bytes leased, of slabs and external. It may be off by the leases that other threads take or
-    /// return meanwhile.
+    /// Returns the bytes leased, of slabs and external memory. It may be off by the leases that
+    /// other threads take or return meanwhile.
     pub fn leased_bytes(&self) -> u64 {
         let held = i64::from(self.held().total()) * PAGE_BYTES as i64;
-        // A small buffer is counted a moment before or after its page.
+        // A small buffer is counted slightly before or after its page.
         (held - self.spare.load(Ordering::Relaxed) as i64).clamp(0, held) as u64
     }
 
-    /// Leases of slabs since the start.
+    /// Returns the number of leases of slabs since the start.
     pub fn acquisitions(&self) -> u64 {
         let buffers: u64 = self
             .small_buffers
@@ -131,18 +133,18 @@ impl Arena {
         buffers + self.free.taken() + self.firsts.load(Ordering::Relaxed)
     }
 
-    /// Counts spare bytes of held pages: `more` became free or are newly held, and `fewer` were
-    /// leased or are no longer held.
+    /// Counts spare bytes of held pages: `more` became free or newly held, and `fewer` were leased
+    /// or are no longer held.
     fn spare(&self, more: usize, fewer: usize) {
         let change = (more as u64).wrapping_sub(fewer as u64);
-        // Modulo 2^64, because it can be below zero for a moment.
+        // The sum is modulo 2^64, because it can be below zero for a moment.
         self.spare.fetch_add(change, Ordering::Relaxed);
     }
 
-    /// The smallest size class that holds `bytes`.
+    /// Returns the smallest size class that holds `bytes`.
     ///
     /// # Errors
-    /// `BadSize`.
+    /// Returns `BadSize` for 0 bytes or more than a page.
     pub fn class_of(bytes: usize) -> Result<u8, PoolError> {
         if bytes == 0 || bytes > PAGE_BYTES {
             return Err(PoolError::BadSize {
@@ -150,14 +152,14 @@ impl Arena {
                 max: PAGE_BYTES,
             });
         }
-        // At most as many as there are, and `bytes` fits the last.
+        // The number of smaller classes is a valid index, because `bytes` fits in the last class.
         Ok(SIZE_CLASSES.iter().filter(|class| **class < bytes).count() as u8)
     }
 
     /// Tries once. A refusal arms no listener.
     ///
     /// # Errors
-    /// `Exhausted`, or the error of `map`.
+    /// Returns `Exhausted`, or the error of `map`.
     pub fn attempt(
         &self,
         class: u8,
@@ -182,7 +184,8 @@ impl Arena {
         Ok(allocation)
     }
 
-    /// What is free of that class, and whether a page was split for it; announces nothing.
+    /// Takes a free page or buffer of the class, and returns whether a page was split for it.
+    /// Announces nothing.
     fn take(
         &self,
         class: u8,
@@ -212,7 +215,7 @@ impl Arena {
     /// Tries once. After a refusal the next return of memory calls the listeners.
     ///
     /// # Errors
-    /// As `attempt`.
+    /// The errors are those of `attempt`.
     pub fn attempt_or_arm(
         &self,
         class: u8,
@@ -227,12 +230,12 @@ impl Arena {
         }
     }
 
-    /// Tries once for one of each of these classes: all or none. After a refusal the next return of memory calls the
-    /// listeners. What a refused attempt had taken meanwhile is no such return, but for threads that have looked for it
-    /// meanwhile.
+    /// Tries once for one allocation of each of these classes, all or none. After a refusal the
+    /// next return of memory calls the listeners. A refused attempt gives back what it had taken.
+    /// That does not count as a return, except for threads that have looked for memory meanwhile.
     ///
     /// # Errors
-    /// As `attempt`.
+    /// The errors are those of `attempt`.
     pub fn attempt_each_or_arm(
         &self,
         classes: &[u8],
@@ -257,7 +260,8 @@ impl Arena {
     ) -> Result<Vec<Allocation>, PoolError> {
         let is_whole = |class: u8| usize::from(class) == SMALL_CLASSES;
         let whole = classes.iter().filter(|class| is_whole(**class)).count();
-        // First the whole pages, which are counted together: most refusals have taken nothing.
+        // The whole pages come first and are counted together, so that most refusals have taken
+        // nothing.
         let mut pages = self.take_pages(whole as u32, purpose, map)?;
         let (mut taken, mut is_split) = (Vec::with_capacity(classes.len()), false);
         let mut refused = None;
@@ -297,7 +301,7 @@ impl Arena {
         Err(error)
     }
 
-    /// So many whole pages, all or none.
+    /// Takes `count` whole pages, all or none.
     fn take_pages(
         &self,
         count: u32,
@@ -332,7 +336,7 @@ impl Arena {
     /// Tries until the deadline.
     ///
     /// # Errors
-    /// As `attempt`.
+    /// The errors are those of `attempt`.
     pub fn attempt_before(
         &self,
         class: u8,
@@ -347,13 +351,13 @@ impl Arena {
         )
     }
 
-    /// Takes back what an attempt gave.
+    /// Returns an allocation to the arena, and announces it.
     pub fn give(&self, allocation: Allocation) {
         self.list(allocation);
         self.event_count.announce();
     }
 
-    /// Lists it as free, and announces nothing.
+    /// Lists an allocation as free, without announcing it.
     fn list(&self, allocation: Allocation) {
         let whole = match self.small(allocation.class, allocation.purpose) {
             Some(small) => {
@@ -365,24 +369,25 @@ impl Arena {
             None => true,
         };
         if whole {
-            // Before it is listed, so that a thread that finds it free knows when it was used.
+            // The use is noted before the page is listed, so that a thread that finds it free knows
+            // when it was used.
             self.note_use(self.slab_of(allocation.page));
             self.free.give(allocation.purpose, allocation.page);
             self.admission.leave(allocation.purpose);
         }
     }
 
-    /// Adds a listener; see `EventCount`.
+    /// Adds a listener, which `EventCount` calls.
     pub fn listen(&self, listener: Listener) {
         self.event_count.listen(listener);
     }
 
-    /// Pages taken, whole or split.
+    /// Returns the pages taken, whole or split.
     pub fn held(&self) -> Held {
         self.admission.held()
     }
 
-    /// Pages that `purpose` may hold at most.
+    /// Returns the maximum number of pages that `purpose` may hold.
     pub fn share_pages(&self, purpose: Purpose) -> u32 {
         let Geometry {
             slabs,
@@ -395,7 +400,7 @@ impl Arena {
         }
     }
 
-    /// `None` for whole pages.
+    /// Returns the small buffers of the class; `None` for whole pages.
     fn small(&self, class: u8, purpose: Purpose) -> Option<&SmallBuffers> {
         self.small_buffers[purpose as usize].get(usize::from(class))
     }
@@ -407,7 +412,7 @@ impl Arena {
         self.find_page(purpose, map)
     }
 
-    /// Finds the page of an admission. On an error the admission is over.
+    /// Finds the page of an admission. On an error the admission is ended.
     fn find_page(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<PageIndex, PoolError> {
         loop {
             if let Some(page) = self.free.take(purpose) {
@@ -415,7 +420,8 @@ impl Arena {
             }
             match self.grow(purpose, map) {
                 Ok(Some(page)) => return Ok(page),
-                // All slabs are mapped: a page moved between the lists during the search.
+                // All slabs are mapped, so a page must have moved between the lists during the
+                // search.
                 Ok(None) => spin_loop(),
                 Err(error) => {
                     self.admission.leave(purpose);
@@ -426,11 +432,12 @@ impl Arena {
         }
     }
 
-    /// Activates an idle slab or maps a new one, lists its pages as free but the first, and takes
-    /// that one. `None`: all slabs are mapped and active.
+    /// Activates an idle slab or maps a new one, lists all its pages except the first as free, and
+    /// takes the first. Returns `None` if all slabs are mapped and active.
     fn grow(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<Option<PageIndex>, PoolError> {
         let mut slabs = lock(&self.slabs);
-        // The thread that held the lock before may have listed pages for all that waited for it.
+        // The thread that held the lock before may have listed pages for all threads that waited
+        // for it.
         if let Some(page) = self.free.take(purpose) {
             return Ok(Some(page));
         }
@@ -459,8 +466,8 @@ impl Arena {
         page / self.geometry.pages_per_slab
     }
 
-    /// Notes that a page of the slab is used now. A hint for `mark_idle`, so without ordering; the
-    /// load keeps the cache line shared until the clock changes.
+    /// Notes that a page of the slab is used now. This is a hint for `mark_idle`, so it needs no
+    /// ordering; the load keeps the cache line shared until the clock changes.
     fn note_use(&self, slab: u32) {
         let now = self.clock.load(Ordering::Relaxed);
         let last = &self.last_use[slab as usize];

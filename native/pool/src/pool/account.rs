@@ -1,7 +1,7 @@
-//! Accounts: the bytes of leases that are held for one user of the pool, such as a peer.
+//! Accounts count the bytes of leases that are held for one user of the pool, such as a peer.
 //!
-//! A lease that is charged to an account counts there until it is dropped, wherever it is by then. So an
-//! account can be bounded without following its leases through queues and devices.
+//! A lease that is charged to an account counts there until it is dropped, wherever it is by then.
+//! So an account is bounded without following its leases through queues and devices.
 
 use faro_sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use std::sync::Arc;
 pub struct Account(AtomicU64);
 
 impl Account {
-    /// Nothing is held.
+    /// Returns an account with nothing held.
     #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::new(Self(AtomicU64::new(0)))
     }
 
-    /// Bytes held.
+    /// Returns the bytes held.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 
-    /// Counts `bytes` more, until the charge is dropped. `None`: it would be more than `max`. The first charge
-    /// of an account that has none is never refused, so that its user can go on.
+    /// Counts `bytes` more until the charge is dropped. Returns `None` if the sum would be above
+    /// `max`. The first charge of an empty account is never refused, so that its user can continue.
     #[must_use]
     pub fn charge(self: &Arc<Self>, bytes: u64, max: u64) -> Option<Charge> {
         let fits = |held: u64| {
@@ -41,7 +41,7 @@ impl Account {
     }
 }
 
-/// Bytes that count on an account while it lives.
+/// Counts bytes on an account until it is dropped.
 #[derive(Debug)]
 pub struct Charge {
     account: Arc<Account>,

@@ -1,12 +1,12 @@
-//! External memory: memory outside the slabs. It is a caller's own, wrapped, or allocated to be
+//! External memory lies outside the slabs. It is a caller's own, wrapped, or allocated to be
 //! registered lazily.
 //!
-//! It is leased like memory of a slab, and counts against the limit from the moment it is wrapped,
-//! so before a device can register it. No device knows it until a fabric first uses it. The fabric
-//! then leaves its registration here as an *attachment*, of which this crate knows only that it must
-//! be dropped before the memory goes. When the lease is dropped, on any thread, the attachments are
-//! dropped first, which de-registers the memory. Then the clean-up is called, and then the limit has
-//! room again. A fabric that ends takes its attachments out before.
+//! It is leased like memory of a slab. It counts against the limit from the moment it is wrapped,
+//! before a device can register it. No device knows it until a fabric first uses it. The fabric
+//! then leaves its registration here as an *attachment*, of which this crate knows only that it
+//! must be dropped before the memory is cleaned up. When the lease is dropped, on any thread, the
+//! attachments are dropped first, which de-registers the memory. Then the clean-up is called, and
+//! then the limit has room again. A fabric that ends takes its attachments out before.
 //!
 //! For large memory that lives long this is cheap: one registration. For all other memory a slab is
 //! cheaper; `make bench-memory` measures both.
@@ -19,12 +19,14 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Called once, when wrapped memory is no longer used and no device has it registered.
+/// A function that is called once, when wrapped memory is no longer used and no device has it
+/// registered.
 pub type CleanUp = Box<dyn FnOnce() + Send>;
 /// A fabric's registration of external memory; dropped before the memory is cleaned up.
 pub type Attachment = Box<dyn Any + Send>;
 
-/// The error of `Pool::wrap`. The memory is still the caller's, and `clean_up` was not called.
+/// The error of `Pool::wrap`. The memory still belongs to the caller, and `clean_up` was not
+/// called.
 #[derive(thiserror::Error)]
 #[error("{error}")]
 pub struct WrapRefused {
@@ -40,35 +42,35 @@ impl fmt::Debug for WrapRefused {
     }
 }
 
-/// Most bytes of one piece of external memory: ranges on the wire have 32 bits.
+/// Maximum bytes of one piece of external memory: ranges on the wire have 32 bits.
 pub const MAX_EXTERNAL_BYTES: usize = u32::MAX as usize;
-/// The first number of external memory. Slabs have smaller ones.
+/// The first number of external memory. Slabs have smaller numbers.
 const FIRST_NUMBER: u32 = 1 << 31;
 
-/// A device's rights to external memory.
+/// The rights of a device to external memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Read and write.
+    /// The device may read and write.
     ReadWrite,
-    /// Read.
+    /// The device may read.
     Read,
-    /// Read, and page in by itself what is not in memory (on-demand paging), if the device can.
+    /// The device may read, and may page in missing pages by itself (on-demand paging) if it can.
     ReadOnDemand,
 }
 
 /// One piece of external memory, with the registrations that fabrics have made of it.
 pub struct ExternalMemory {
-    /// Different from that of every slab and of all other external memory.
+    /// The number, which no slab and no other external memory has.
     number: u32,
-    /// First byte; valid for `bytes` until `clean_up` is called.
+    /// The first byte; `bytes` bytes are valid until `clean_up` is called.
     start: NonNull<u8>,
     bytes: usize,
     access: Access,
-    /// Counts against the pool's limit.
+    /// True if it counts against the pool's limit.
     counted: bool,
-    /// By number of the fabric instance; one for each.
+    /// One attachment for each fabric instance, with the instance's number.
     attachments: Mutex<Vec<(u64, Attachment)>>,
-    /// `Some` until drop.
+    /// `Some` until it is dropped.
     clean_up: Option<CleanUp>,
     pool: Arc<Pool>,
 }
@@ -83,7 +85,7 @@ impl ExternalMemory {
     /// Counts the memory against the limit.
     ///
     /// # Errors
-    /// `BadWrap`, `NoRoom`, with `clean_up`.
+    /// Returns `BadWrap` or `NoRoom`, with `clean_up`.
     pub(crate) fn new(
         pool: &Arc<Pool>,
         start: NonNull<u8>,
@@ -105,7 +107,7 @@ impl ExternalMemory {
         }
     }
 
-    /// Memory that does not count against the limit.
+    /// Makes external memory that does not count against the limit.
     pub(crate) fn uncounted(
         pool: &Arc<Pool>,
         start: NonNull<u8>,
@@ -125,38 +127,38 @@ impl ExternalMemory {
         }
     }
 
-    /// Returns what a device may do with it.
+    /// Returns the rights of devices.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
     }
 
-    /// A number that no slab and no other external memory of this pool has.
+    /// Returns a number that no slab and no other external memory of this pool has.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// First byte.
+    /// Returns the address of the first byte.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Its length.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps the registration that fabric instance `fabric` has made, until `detach` or drop.
+    /// Keeps a registration of the fabric instance `fabric`, until `detach` or drop.
     pub fn attach(&self, fabric: u64, attachment: Attachment) {
         let mut attachments = lock(&self.attachments);
         debug_assert!(attachments.iter().all(|(of, _)| *of != fabric));
         attachments.push((fabric, attachment));
     }
 
-    /// Takes the registration of `fabric` out; the caller drops it.
+    /// Removes and returns the registration of `fabric`; the caller drops it.
     pub fn detach(&self, fabric: u64) -> Option<Attachment> {
         let mut attachments = lock(&self.attachments);
         let at = attachments.iter().position(|(of, _)| *of == fabric)?;
@@ -166,7 +168,7 @@ impl ExternalMemory {
 
 impl Drop for ExternalMemory {
     fn drop(&mut self) {
-        // De-registers the memory, while it is still there.
+        // This de-registers the memory while it still exists.
         let attachments = std::mem::take(&mut *lock(&self.attachments));
         drop(attachments);
         if let Some(clean_up) = self.clean_up.take() {
@@ -191,7 +193,7 @@ impl fmt::Debug for ExternalMemory {
 /// Checks the length of external memory.
 ///
 /// # Errors
-/// `BadWrap` for 0 bytes or more than `MAX_EXTERNAL_BYTES`.
+/// Returns `BadWrap` for 0 bytes or more than `MAX_EXTERNAL_BYTES`.
 pub(crate) fn check(bytes: usize) -> Result<(), PoolError> {
     match bytes {
         1..=MAX_EXTERNAL_BYTES => Ok(()),
@@ -202,10 +204,10 @@ pub(crate) fn check(bytes: usize) -> Result<(), PoolError> {
     }
 }
 
-/// New, zeroed memory, and the clean-up that unmaps it.
+/// Maps new, zeroed memory. Returns it with the clean-up that unmaps it.
 ///
 /// # Errors
-/// `NoMemory`.
+/// Returns `NoMemory`.
 pub(crate) fn anonymous(bytes: usize) -> Result<(NonNull<u8>, CleanUp), PoolError> {
     let refused = |reason: String| PoolError::NoMemory { bytes, reason };
     let mut mapping =

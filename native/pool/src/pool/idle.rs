@@ -1,13 +1,13 @@
-//! When slabs become idle, and when their pages are released.
+//! Decides when slabs become idle, and when their pages are released.
 //!
-//! The pool has no thread of its own: progress threads call `release_idle` now and then. A slab of
-//! which no page was in use for `idle_release` becomes idle, the one with the highest index first;
-//! one slab always stays. Then fabrics de-register it, and its pages are released, one slab for each
+//! The pool has no thread of its own: progress threads call `release_idle` regularly. A slab that
+//! had no page in use for `idle_release` becomes idle, the one with the highest index first; one
+//! slab always stays. Then fabrics de-register it, and its pages are released, one slab for each
 //! call.
 //!
 //! A slab is idle as a whole or not at all, and free pages are used in turn. So an arena that is
-//! steadily in use keeps all its slabs, even if each of them is mostly free. It gives up what one
-//! phase of a job needed and the next does not.
+//! steadily in use keeps all its slabs, even if each of them is mostly free. It gives up memory
+//! that one phase of a job needed and the next does not.
 
 use crate::arena::Release;
 use crate::Pool;
@@ -15,21 +15,21 @@ use faro_sync::clock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Least and most time between two searches for idle slabs; within that, a quarter of
-/// `idle_release`.
+/// Minimum and maximum time between two searches for idle slabs. Within these bounds it is a
+/// quarter of `idle_release`.
 const SWEEPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(10)];
 
-/// The state of that.
+/// The state of this search.
 pub(crate) struct Idle {
-    /// `PoolOptions::idle_release`. Zero: no slab becomes idle.
+    /// `PoolOptions::idle_release`. If it is zero, no slab becomes idle.
     after: Duration,
-    /// Zero of the arena's clock, which counts milliseconds.
+    /// The zero of the arena's clock, which counts milliseconds.
     started: Instant,
-    /// Time of the next search, on that clock. The thread that moves it on searches.
+    /// Time of the next search, on that clock. The thread that advances it searches.
     next_sweep: AtomicU32,
-    /// An idle slab may have pages to release.
+    /// True if an idle slab may have pages to release.
     release_pending: AtomicBool,
-    /// Grows when slabs become idle.
+    /// Incremented when slabs become idle.
     epoch: AtomicU32,
 }
 
@@ -45,20 +45,20 @@ impl Idle {
     }
 
     fn now(&self) -> u32 {
-        // Wraps after 49 days. Only differences are used.
+        // The clock wraps after 49 days; only differences are used.
         clock::now().duration_since(self.started).as_millis() as u32
     }
 }
 
-/// Milliseconds, at most half the range of a clock that wraps.
+/// Returns milliseconds, at most half the range of a clock that wraps.
 fn millis(time: Duration) -> u32 {
     u32::try_from(time.as_millis()).map_or(i32::MAX as u32, |millis| millis.min(i32::MAX as u32))
 }
 
 impl Pool {
-    /// Marks slabs as idle that were not used for `idle_release`, and releases the pages of at most one
-    /// idle slab that no device has registered. To be called every now and then, by any thread; most
-    /// calls only read the clock.
+    /// Marks slabs as idle that were not used for `idle_release`, and releases the pages of at most
+    /// one idle slab that no device has registered. Any thread should call it regularly; most calls
+    /// only read the clock.
     pub fn release_idle(&self) {
         let idle = &self.idle;
         if idle.after.is_zero() {
@@ -82,13 +82,14 @@ impl Pool {
         }
     }
 
-    /// Marks slabs as idle of which no page was in use for `age`; at least one stays active. Returns
+    /// Marks slabs as idle that had no page in use for `age`; at least one stays active. Returns
     /// their number. They keep their pages until `release_idle_pages`.
     pub fn mark_idle(&self, age: Duration) -> u32 {
         let marked = self.arena.mark_idle(self.idle.now(), millis(age));
         if marked > 0 {
             log::debug!("{marked} slabs of the arena are idle");
-            // After the slabs are marked: a fabric that sees the new epoch sees the marks.
+            // The epoch changes after the slabs are marked, so that a fabric that sees the new
+            // epoch sees the marks.
             self.idle.epoch.fetch_add(1, Ordering::Release);
             self.idle.release_pending.store(true, Ordering::Relaxed);
         }
@@ -104,7 +105,7 @@ impl Pool {
                 self.counters.slab_released();
             }
         };
-        // Cleared before the search: a slab that becomes idle after it sets the flag again.
+        // The flag is cleared before the search: a slab that becomes idle later sets it again.
         self.idle.release_pending.store(false, Ordering::Relaxed);
         let mut done = 0;
         let mut last = Release::One;
@@ -118,14 +119,15 @@ impl Pool {
         done
     }
 
-    /// Changes whenever slabs become idle. A fabric looks for idle slabs when it has changed.
+    /// Returns a number that changes whenever slabs become idle. A fabric looks for idle slabs when
+    /// it has changed.
     #[must_use]
     pub fn idle_epoch(&self) -> u32 {
         self.idle.epoch.load(Ordering::Acquire)
     }
 
     /// Returns whether a slab is idle. A fabric that has it registered should de-register it. The
-    /// slab may become active at any time; then the fabric registers it again for its next lease.
+    /// slab may become active at any time; the fabric then registers it again for its next lease.
     #[must_use]
     pub fn is_idle(&self, index: u32) -> bool {
         self.arena

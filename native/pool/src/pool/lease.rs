@@ -1,9 +1,10 @@
-//! A lease: exclusive, counted use of bytes that a device may be given.
+//! Leases: exclusive, counted use of bytes that a device may access.
 //!
-//! A lease is a value that may move to any thread. It keeps the pool and so its slab's mapping alive,
-//! and returns its bytes when it is dropped. Only `&mut` can write, so that the holders of an
-//! `Arc<Lease>` share bytes that no longer change in this process. A peer that was given a range to
-//! write to must be cut off before the bytes are read; fabrics ensure that (`revoke`), not this type.
+//! A lease is a value that may move to any thread. It keeps the pool and so its slab's mapping
+//! alive, and returns its bytes when it is dropped. Only `&mut` can write, so that the holders of
+//! an `Arc<Lease>` share bytes that no longer change in this process. A peer that was given a range
+//! to write to must be cut off before the bytes are read; fabrics ensure that (`revoke`), not this
+//! type.
 
 use super::account::Charge;
 use super::external::ExternalMemory;
@@ -13,10 +14,10 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Origin of the bytes.
+/// The origin of a lease's bytes.
 enum LeaseOrigin {
-    /// Part of a slab. The pool keeps the mapping, and its arena gives this part to no other lease
-    /// until `drop` returns it.
+    /// A part of a slab. The pool keeps the mapping, and its arena gives this part to no other
+    /// lease until `drop` returns it.
     Slab(Arc<Pool>, Allocation),
     /// All of that external memory.
     ExternalMemory(Arc<ExternalMemory>),
@@ -27,7 +28,7 @@ pub struct Lease {
     origin: LeaseOrigin,
     /// The first byte.
     start: NonNull<u8>,
-    /// For whom it is held.
+    /// The charge to the account of the lease's user.
     charge: Option<Charge>,
 }
 
@@ -39,13 +40,13 @@ unsafe impl Send for Lease {}
 unsafe impl Sync for Lease {}
 
 impl Lease {
-    /// A lease of what `pool`'s arena has just allocated.
+    /// Leases what `pool`'s arena has just allocated.
     pub(crate) fn new(pool: Arc<Pool>, allocation: Allocation, start: NonNull<u8>) -> Self {
         let origin = LeaseOrigin::Slab(pool, allocation);
         Self::with(origin, start)
     }
 
-    /// A lease of all of that memory, which no other code uses.
+    /// Leases all of this memory, which no other code uses.
     pub(crate) fn of_external(memory: ExternalMemory) -> Self {
         let start = memory.start();
         let origin = LeaseOrigin::ExternalMemory(Arc::new(memory));
@@ -65,7 +66,7 @@ impl Lease {
         self.charge = Some(charge);
     }
 
-    /// Bytes of the lease; at least as many as were asked for.
+    /// Returns the size of the lease in bytes, at least as many as requested.
     pub fn capacity(&self) -> usize {
         match &self.origin {
             LeaseOrigin::Slab(_, allocation) => allocation.bytes(),
@@ -73,7 +74,7 @@ impl Lease {
         }
     }
 
-    /// The slab's index; for external memory a number that no slab has.
+    /// Returns the slab's index; for external memory a number that no slab has.
     pub fn slab(&self) -> u32 {
         match &self.origin {
             LeaseOrigin::Slab(_, allocation) => allocation.page / (SLAB_BYTES / PAGE_BYTES) as u32,
@@ -81,7 +82,7 @@ impl Lease {
         }
     }
 
-    /// Offset in the slab, bytes; 0 for external memory.
+    /// Returns the offset in the slab in bytes; 0 for external memory.
     pub fn offset(&self) -> u32 {
         match &self.origin {
             LeaseOrigin::Slab(_, allocation) => {
@@ -92,8 +93,8 @@ impl Lease {
         }
     }
 
-    /// The external memory; `None` for a lease of a slab. For fabrics, which register such memory
-    /// when they first use it.
+    /// Returns the external memory; `None` for a lease of a slab. Fabrics register such memory when
+    /// they first use it.
     #[must_use]
     pub fn external(&self) -> Option<&Arc<ExternalMemory>> {
         match &self.origin {
@@ -102,20 +103,22 @@ impl Lease {
         }
     }
 
-    /// Returns whether `length` bytes from `offset` lie in the lease. For ranges that a peer names.
+    /// Returns whether `length` bytes from `offset` lie in the lease, to check ranges that a peer
+    /// names.
     pub fn contains(&self, offset: u64, length: u64) -> bool {
         offset
             .checked_add(length)
             .is_some_and(|end| end <= self.capacity() as u64)
     }
 
-    /// Address of the first byte, for memory that changes under versions while devices read it
-    /// (`faro-region`). A caller that writes through it ensures that no slice of `bytes` exists.
+    /// Returns the address of the first byte, for memory that changes under versions while devices
+    /// read it (`faro-region`). A caller that writes through it must ensure that no slice of
+    /// `bytes` exists.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is valid for `capacity` bytes while `origin` lives, which is as long as
         // `self`; the bytes are initialised (zeroed by the kernel, or by the contract of
@@ -124,7 +127,7 @@ impl Lease {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity()) }
     }
 
-    /// The bytes, for writing.
+    /// Returns the bytes for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; `&mut self` excludes every other reference.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity()) }
@@ -133,7 +136,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // First, so that a thread that hears of the memory finds room on the account as well.
+        // The charge is dropped first, so that a thread that hears of the memory finds room on the
+        // account as well.
         drop(self.charge.take());
         if let LeaseOrigin::Slab(pool, allocation) = &self.origin {
             pool.take_back(*allocation);

@@ -1,4 +1,4 @@
-//! Files that a device may read, mapped as a whole.
+//! Maps whole files for devices to read.
 //!
 //! These mappings exist for comparison with the arena and do not count against its limit. A
 //! registered mapping is pinned, or paged by the device, for as long as its lease lives, whatever
@@ -16,8 +16,9 @@ impl Pool {
     /// when it first uses it; dropping the lease de-registers and unmaps it.
     ///
     /// # Errors
-    /// `BadWrap` for 0 bytes or for more than a range on the wire can name (32 bits); `NoMemory`
-    /// when the kernel refuses the mapping.
+    /// Returns `BadWrap` for 0 bytes or for more than a range on the wire can describe (32 bits),
+    /// and `NoMemory` if the kernel refuses the mapping.
+    ///
     ///
     /// # Safety
     /// No code calls `bytes` or `bytes_mut` of the lease, and no fabric that copies by processor

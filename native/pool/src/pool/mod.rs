@@ -1,4 +1,5 @@
-//! The pool: the arena with its slabs, external memory and counters, and what refers back to it.
+//! The pool: the arena with its slabs, external memory and counters, and the types that refer back
+//! to it.
 
 mod account;
 mod external;
@@ -28,16 +29,16 @@ use std::time::{Duration, Instant};
 /// The settings of a pool.
 #[derive(Debug, Clone, Copy)]
 pub struct PoolOptions {
-    /// Most bytes of memory, rounded down to slabs.
+    /// Maximum bytes of memory, rounded down to slabs.
     pub limit_bytes: u64,
-    /// Time without use after which a slab becomes idle and gives up its memory; zero: never.
+    /// Time without use after which a slab becomes idle and gives up its memory; zero means never.
     pub idle_release: Duration,
-    /// True if slabs lie on reserved huge pages of 2 MiB when enough of them are free.
+    /// True if slabs use reserved huge pages of 2 MiB when enough of them are free.
     pub huge_pages: bool,
 }
 
 impl PoolOptions {
-    /// Slabs never become idle; huge pages are used.
+    /// Returns options with which slabs never become idle and huge pages are used.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
         Self {
@@ -52,7 +53,7 @@ impl PoolOptions {
 pub struct Pool {
     /// The pages and buffers, leased or free.
     pub(crate) arena: Arena,
-    /// By index, for as many slabs as the limit allows. Set in order; never unset.
+    /// The slabs by index, for as many as the limit allows. They are set in order and never unset.
     pub(crate) slabs: Box<[OnceLock<Arc<Slab>>]>,
     pub(crate) counters: counters::AtomicCounters,
     options: PoolOptions,
@@ -62,18 +63,18 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool that never holds more than `limit_bytes` of memory (rounded down to slabs).
+    /// Returns a pool that never holds more than `limit_bytes` of memory (rounded down to slabs).
     ///
     /// # Errors
-    /// `LimitTooSmall`, `LimitTooLarge`.
+    /// Returns `LimitTooSmall` or `LimitTooLarge`.
     pub fn new(limit_bytes: u64) -> Result<Arc<Self>, PoolError> {
         Self::with_options(PoolOptions::new(limit_bytes))
     }
 
-    /// A pool with these settings.
+    /// Returns a pool with these settings.
     ///
     /// # Errors
-    /// `LimitTooSmall`, `LimitTooLarge`.
+    /// Returns `LimitTooSmall` or `LimitTooLarge`.
     pub fn with_options(options: PoolOptions) -> Result<Arc<Self>, PoolError> {
         let limit_bytes = options.limit_bytes;
         if limit_bytes < MIN_LIMIT_BYTES {
@@ -95,7 +96,7 @@ impl Pool {
             arena: Arena::new(Geometry {
                 slabs,
                 pages_per_slab,
-                // An eighth, at least one slab.
+                // The reserve is an eighth of the pages, and at least one slab.
                 reserve_pages: (slabs * pages_per_slab / 8).max(pages_per_slab),
             }),
             slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
@@ -106,11 +107,11 @@ impl Pool {
         }))
     }
 
-    /// A lease of the smallest size class that holds `bytes`, if it is available now. Never blocks;
-    /// may map a slab.
+    /// Returns a lease of the smallest size class that holds `bytes`, if it is available now. Never
+    /// blocks; may map a slab.
     ///
     /// # Errors
-    /// `BadSize`, `Exhausted`, `NoMemory`.
+    /// Returns `BadSize`, `Exhausted` or `NoMemory`.
     pub fn try_lease(self: &Arc<Self>, bytes: usize, purpose: Purpose) -> Result<Lease, PoolError> {
         let class = Arena::class_of(bytes)?;
         self.arena
@@ -119,12 +120,12 @@ impl Pool {
             .inspect_err(|_| self.counters.refused())
     }
 
-    /// A lease for each of these numbers of bytes: all or none, so that callers that each need several never hold some
-    /// and wait for the others. A refusal wakes no listener, as a refusal of one lease does not, although it may have
-    /// taken some of them for a moment.
+    /// Returns a lease for each of these numbers of bytes, all or none, so that callers that each
+    /// need several never hold some and wait for the others. Like a refusal of one lease, a refusal
+    /// wakes no listener, although it may have taken some of them for a moment.
     ///
     /// # Errors
-    /// As `try_lease`.
+    /// The errors are those of `try_lease`.
     pub fn try_lease_each(
         self: &Arc<Self>,
         bytes: &[usize],
@@ -139,7 +140,7 @@ impl Pool {
         Ok(allocations.into_iter().map(|a| self.lease(a)).collect())
     }
 
-    /// Bytes of pages that are held for `purpose`, whole or split.
+    /// Returns the bytes of pages that are held for `purpose`, whole or split.
     #[must_use]
     pub fn held_bytes(&self, purpose: Purpose) -> u64 {
         let held = self.arena.held();
@@ -150,10 +151,11 @@ impl Pool {
         u64::from(pages) * PAGE_BYTES as u64
     }
 
-    /// Like `try_lease`, but waits until `deadline` for memory to return. Not for progress threads.
+    /// Waits until `deadline` for memory to return, and otherwise does the same as `try_lease`.
+    /// Progress threads must not call it.
     ///
     /// # Errors
-    /// `BadSize` and `NoMemory` at once; `Exhausted` when the deadline has passed.
+    /// Returns `BadSize` and `NoMemory` at once, and `Exhausted` after the deadline.
     pub fn lease_before(
         self: &Arc<Self>,
         bytes: usize,
@@ -173,12 +175,13 @@ impl Pool {
         allocation.map(|allocation| self.lease(allocation))
     }
 
-    /// A lease of the caller's own memory. It counts against the limit from now on, as memory for
-    /// reading, and all such memory together in whole slabs. A fabric registers it when it first uses
-    /// it. Dropping the lease de-registers the memory and then calls `clean_up`, on the same thread.
+    /// Leases the caller's own memory. It counts against the limit from now on, as memory for
+    /// reading; all such memory together counts in whole slabs. A fabric registers it when it first
+    /// uses it. Dropping the lease de-registers the memory and then calls `clean_up`, on the same
+    /// thread.
     ///
     /// # Errors
-    /// `BadWrap`, `NoRoom`. The error returns `clean_up`, which was not called.
+    /// Returns `BadWrap` or `NoRoom`. The error returns `clean_up`, which was not called.
     ///
     /// # Safety
     /// The `bytes` bytes from `start` are valid for reads and writes, initialised, and used by no
@@ -193,12 +196,12 @@ impl Pool {
         ExternalMemory::new(self, start, bytes, clean_up).map(Lease::of_external)
     }
 
-    /// A lease of new, zeroed memory of exactly `bytes` bytes, outside the slabs. A fabric registers
-    /// it when it first uses it; dropping the lease de-registers and frees it. For memory that is
-    /// larger than a page or that a NIC may never use; all other memory is cheaper from a slab.
+    /// Leases new, zeroed memory of exactly `bytes` bytes, outside the slabs. A fabric registers it
+    /// when it first uses it; dropping the lease de-registers and frees it. This is for memory that
+    /// is larger than a page or that a NIC may never use; all other memory is cheaper from a slab.
     ///
     /// # Errors
-    /// `BadWrap`, `NoRoom`, `NoMemory`.
+    /// Returns `BadWrap`, `NoRoom` or `NoMemory`.
     pub fn allocate_lazily(self: &Arc<Self>, bytes: usize) -> Result<Lease, PoolError> {
         external::check(bytes)?;
         let (start, clean_up) = external::anonymous(bytes)?;
@@ -210,22 +213,22 @@ impl Pool {
         })
     }
 
-    /// Adds a listener that is called when memory returns after `try_lease` was refused, on the thread
-    /// that returns it. Several refusals before that return lead to one call. The listener must not
-    /// block or panic. The memory may not fit the size or purpose that was refused: then the next
-    /// `try_lease` is refused, and the next return calls the listener again.
+    /// Adds a listener that is called when memory returns after `try_lease` was refused, on the
+    /// thread that returns it. Several refusals before that return lead to one call. The listener
+    /// must not block or panic. The memory may not fit the size or purpose that was refused: then
+    /// the next `try_lease` is refused, and the next return calls the listener again.
     pub fn on_release(&self, listener: Box<dyn Fn() + Send + Sync>) {
         self.arena.listen(Arc::from(listener));
     }
 
-    /// The slab with that index; `None` if it is not mapped.
+    /// Returns the slab with this index; `None` if it is not mapped.
     pub fn slab(&self, index: u32) -> Option<Arc<Slab>> {
         self.slabs.get(index as usize)?.get().cloned()
     }
 
-    /// Keeps a slab's pages until the pin is dropped. A fabric pins a slab before it registers it, and
-    /// drops the pin after it has de-registered it. `None`: the slab is idle, so that no lease of it
-    /// exists.
+    /// Keeps a slab's pages until the pin is dropped. A fabric pins a slab before it registers it,
+    /// and drops the pin after it has de-registered it. Returns `None` if the slab is idle, so that
+    /// no lease of it exists.
     #[must_use]
     pub fn pin(self: &Arc<Self>, index: u32) -> Option<RegistrationPin> {
         RegistrationPin::new(self, index)
@@ -237,13 +240,13 @@ impl Pool {
         RegistrationCount::new(self, bytes, took)
     }
 
-    /// Most bytes that `purpose` may hold at once.
+    /// Returns the maximum bytes that `purpose` may hold at once.
     #[must_use]
     pub fn share_bytes(&self, purpose: Purpose) -> u64 {
         u64::from(self.arena.share_pages(purpose)) * PAGE_BYTES as u64
     }
 
-    /// A snapshot of the counters.
+    /// Returns a snapshot of the counters.
     pub fn counters(&self) -> PoolCounters {
         let (idle, released) = self.arena.idle();
         let is_releasable = |index: &&u32| {
@@ -263,7 +266,7 @@ impl Pool {
         }
     }
 
-    /// The arena calls it once for each index, in order, one call at a time.
+    /// Maps a slab. The arena calls it once for each index, in order, one call at a time.
     fn map_slab(&self, index: u32) -> Result<(), PoolError> {
         self.counters.mapping(SLAB_BYTES as u64);
         let start = Instant::now();
@@ -304,7 +307,7 @@ impl Pool {
         Lease::new(Arc::clone(self), allocation, start)
     }
 
-    /// Returns what `lease` took.
+    /// Returns an allocation of a lease to the arena.
     pub(crate) fn take_back(&self, allocation: Allocation) {
         self.arena.give(allocation);
     }
@@ -314,7 +317,8 @@ impl Pool {
         external::check(bytes)?;
         let mut counted = self.arena.wrap(bytes as u64);
         if counted.is_err() {
-            // Unused slabs take part of the limit. Releases those that no device has registered.
+            // Unused slabs take part of the limit, so those that no device has registered are
+            // released.
             self.mark_idle(Duration::ZERO);
             if self.release_idle_pages(u32::MAX) > 0 {
                 counted = self.arena.wrap(bytes as u64);

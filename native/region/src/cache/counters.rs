@@ -3,31 +3,31 @@
 use crossbeam_utils::CachePadded;
 use faro_sync::atomic::AtomicU64;
 
-/// Parts of reads, counted by where their bytes came from. A part lies in one chunk.
+/// Numbers of parts of reads, by where their bytes came from. A part lies in one chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Exits {
-    /// From a page of the arena.
+    /// Parts whose bytes came from a page of the arena.
     pub resident: u64,
-    /// From the page cache.
+    /// Parts whose bytes came from the page cache.
     pub minor: u64,
-    /// From the disk.
+    /// Parts whose bytes came from the disk.
     pub major: u64,
 }
 
 /// A snapshot of the counters; all but the last two only grow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChunkCacheCounters {
-    /// Parts of reads and of fills, by where their bytes came from.
+    /// Numbers of parts of reads and of fills, by where their bytes came from.
     pub exits: Exits,
-    /// Chunks filled into slots.
+    /// Number of chunks filled into slots.
     pub prefetched: u64,
-    /// Parts of reads that were found in a slot that `prefetch` had filled.
+    /// Number of parts of reads that were found in a slot that `prefetch` had filled.
     pub prefetch_hits: u64,
-    /// Chunks evicted for others.
+    /// Number of chunks evicted for others.
     pub evictions: u64,
-    /// Pages returned by `release`, because the arena was exhausted.
+    /// Number of pages returned by `release`, because the arena was exhausted.
     pub pages_released: u64,
-    /// Chunks in slots now.
+    /// Number of chunks in slots now.
     pub cached_chunks: u64,
     /// Bytes of the arena held now, with those of the versions.
     pub held_bytes: u64,

@@ -19,7 +19,7 @@ pub struct ReadGuard {
 }
 
 impl ReadGuard {
-    /// The chunk's bytes.
+    /// Returns the chunk's bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `page` keeps the page mapped, and `length` is within it. Only a `FillGuard` writes
         // to it, and the table starts no fill of a slot that has readers. This guard was taken under
@@ -27,17 +27,17 @@ impl ReadGuard {
         unsafe { std::slice::from_raw_parts(self.page.start().as_ptr(), self.length) }
     }
 
-    /// The page, to be made readable for peers.
+    /// Returns the page, to be made readable for peers.
     pub fn page(&self) -> &Arc<Lease> {
         &self.page
     }
 
-    /// The slot. Its version is the word with that index in the versions' lease.
+    /// Returns the slot. Its version is the word with that index in the versions' lease.
     pub fn slot(&self) -> usize {
         self.slot
     }
 
-    /// The version that a peer has to find there after its read.
+    /// Returns the version that a peer must find in that word after its read.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -59,7 +59,7 @@ pub struct FillGuard {
 }
 
 impl FillGuard {
-    /// The page to be filled; its bytes are arbitrary.
+    /// Returns the page to be filled, whose content is arbitrary.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `ReadGuard::bytes`. A slot that is being filled has no readers and no second
         // `FillGuard`, and `&mut self` excludes another slice of this one. Devices and peers may read
@@ -73,7 +73,7 @@ impl FillGuard {
         let cache = Arc::clone(&self.cache);
         let mut state = lock(&cache.state);
         state.table.publish(self.slot, length);
-        // There are versions, because `begin_fill` began one. No reader believes an odd one.
+        // There are versions, because `begin_fill` began one. No reader accepts an odd one.
         let version = cache.word(self.slot).map_or(1, publish);
         drop(state);
         self.published = true;
@@ -87,7 +87,7 @@ impl FillGuard {
         }
     }
 
-    /// The chunk to fill in: its region and its number.
+    /// Returns the chunk to fill in: its region and its number.
     pub fn chunk(&self) -> (RegionId, u64) {
         self.chunk
     }

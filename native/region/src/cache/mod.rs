@@ -1,13 +1,13 @@
-//! The chunk cache: the table with its memory. Reads, fills, eviction.
+//! The chunk cache: reads, fills and evicts chunks in pages of the arena.
 //!
-//! One lock guards table, pages and admission. It is held for look-ups, not while bytes are copied, a
-//! file is read or a checksum is computed. Bytes are copied under a `ReadGuard`, which keeps the chunk
-//! from being evicted, and filled under a `FillGuard`, which keeps all others out of the slot. Peers
-//! have neither and use versions.
+//! One lock guards table, pages and admission. It is held for lookups, but not while bytes are
+//! copied, a file is read or a checksum is computed. Bytes are copied under a `ReadGuard`, which
+//! keeps the chunk from being evicted, and filled under a `FillGuard`, which keeps all others out
+//! of the slot. Peers have neither and use versions.
 //!
-//! Memory: slots get pages from the arena one by one, as long as less than three quarters of the
-//! arena are taken. After that, chunks are evicted for others. A caller that the arena refuses calls
-//! `release`, which returns the pages that are worth least.
+//! Slots get pages from the arena one by one, as long as less than three quarters of the arena are
+//! taken. After that, chunks are evicted for others. A caller that the arena refuses calls
+//! `release`, which returns the pages of the least used chunks.
 
 mod counters;
 mod guards;
@@ -31,31 +31,31 @@ use std::sync::{Arc, OnceLock};
 /// The version of bytes that never change.
 const UNCHANGING: Version = 2;
 
-/// Permission for a read to wait for a disk.
+/// Says whether a read may wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
-    /// It may not (a progress thread): it brings what is in memory.
+    /// It may not, because it is on a progress thread: it returns the bytes that are in memory.
     Never,
-    /// It may (an I/O thread).
+    /// It may, because it is on an I/O thread.
     May,
 }
 
-/// Reason why a slot is filled.
+/// The reason for filling a slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     /// A read asked for the chunk. Another chunk may be evicted for it.
     Demand,
-    /// Reads ask for the chunk so often. A chunk that is asked for less may be evicted for it.
+    /// Reads ask for the chunk often. A chunk that is asked for less may be evicted for it.
     Often { accesses: u16 },
-    /// A read will ask for it. `evict`: another chunk may be evicted for it.
+    /// A read will ask for the chunk. `evict` says whether another chunk may be evicted for it.
     Prefetch { evict: bool },
 }
 
 struct CacheState {
     table: Table,
-    /// By slot. A fabric that shows the page to peers holds the `Arc`, too.
+    /// The pages by slot. A fabric that shows a page to peers holds the `Arc`, too.
     pages: Vec<Option<Arc<Lease>>>,
-    /// By slot: its chunk was prefetched.
+    /// By slot, true if its chunk was prefetched.
     prefetched: Vec<bool>,
     admission: ChunkAdmission,
 }
@@ -64,20 +64,20 @@ struct CacheState {
 pub struct ChunkCache {
     pool: Arc<Pool>,
     state: Mutex<CacheState>,
-    /// One word for each slot, then that of `constant`, from the first byte. Leased with the first
-    /// page. Changed only under the lock of `state`.
+    /// One word for each slot, then that of `constant`, from the first byte. They are leased with
+    /// the first page, and changed only under the lock of `state`.
     versions: OnceLock<Arc<Lease>>,
     slots: usize,
-    /// Slots that have a page. Changed only under the lock of `state`.
+    /// Number of slots that have a page. Changed only under the lock of `state`.
     pages_held: AtomicU64,
     counts: Counts,
 }
 
 impl ChunkCache {
-    /// Room for up to `slots` chunks of `CHUNK_BYTES`; takes no memory yet.
+    /// Returns a cache for up to `slots` chunks of `CHUNK_BYTES`. It takes no memory yet.
     ///
     /// # Errors
-    /// `Slots`.
+    /// Returns `Slots` if the number of slots is out of bounds.
     pub fn new(pool: Arc<Pool>, slots: usize) -> Result<Arc<Self>, RegionError> {
         if slots == 0 || slots > MAX_SLOTS {
             return Err(RegionError::Slots {
@@ -100,43 +100,43 @@ impl ChunkCache {
         }))
     }
 
-    /// The lease of the versions, to be made readable for peers; slot `i` has the 8 bytes from
-    /// `8 * i`. `None` until the first slot has a page.
+    /// Returns the lease of the versions, to be made readable for peers; slot `i` has the 8 bytes
+    /// from `8 * i`. Returns `None` until the first slot has a page.
     pub fn versions(&self) -> Option<&Arc<Lease>> {
         self.versions.get()
     }
 
-    /// Slot and version for other memory whose bytes never change, so that peers follow one protocol
-    /// for both. `None`: the arena has no memory for versions.
+    /// Returns a slot and a version for other memory whose bytes never change, so that peers follow
+    /// one protocol for both. Returns `None` if the arena has no memory for versions.
     pub fn constant(&self) -> Option<(usize, Version)> {
         let _state = lock(&self.state);
         self.has_versions().then_some((self.slots, UNCHANGING))
     }
 
-    /// The chunk, if it is in a slot. It stays there until the guard is dropped.
+    /// Returns the chunk, if it is in a slot. It stays there until the guard is dropped.
     pub fn get(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<ReadGuard> {
         let mut state = lock(&self.state);
         let slot = state.table.acquire((id, chunk))?;
         self.guard(&state, slot)
     }
 
-    /// Returns whether the chunk is in a slot. Not a use of it.
+    /// Returns whether the chunk is in a slot. This does not count as a use of it.
     pub fn has(&self, id: RegionId, chunk: u64) -> bool {
         lock(&self.state).table.has((id, chunk))
     }
 
-    /// A slot for the caller to fill with the chunk. `None`: a slot has the chunk or is being filled
-    /// with it, or all slots are in use.
+    /// Returns a slot for the caller to fill with the chunk. Returns `None` if a slot has the chunk
+    /// or is being filled with it, or if all slots are in use.
     pub fn begin_fill(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<FillGuard> {
         self.begin_fill_for(id, chunk, Cause::Demand)
     }
 
-    /// Fills a slot with a chunk before a read asks for it; may sleep. `evict`: another chunk may be
-    /// evicted for it. Returns `false` if a slot has it or is being filled with it, or if there is no
-    /// slot for it.
+    /// Fills a slot with a chunk before a read asks for it; may sleep. `evict` says whether another
+    /// chunk may be evicted for it. Returns `false` if a slot has it or is being filled with it, or
+    /// if there is no slot for it.
     ///
     /// # Errors
-    /// What reading the file says.
+    /// Returns the error of reading the file.
     pub fn prefetch(
         self: &Arc<Self>,
         region: &Region,
@@ -147,11 +147,12 @@ impl ChunkCache {
         Ok(self.fill(region, chunk, ahead)?.is_some())
     }
 
-    /// Fills the front of `out` with the bytes of `region` from `offset`. Returns how many bytes that
-    /// are: all, if it may sleep. Then it also fills slots with chunks that are asked for often.
+    /// Fills the front of `out` with the bytes of `region` from `offset`, and returns their number.
+    /// If the read may sleep, it fills all of `out`, and also fills slots with chunks that are
+    /// asked for often.
     ///
     /// # Errors
-    /// What reading the file says; `UnexpectedEof` when it has become shorter.
+    /// Returns the error of reading the file, and `UnexpectedEof` if it has become shorter.
     pub fn read(
         self: &Arc<Self>,
         region: &Region,
@@ -174,7 +175,7 @@ impl ChunkCache {
         Ok(done)
     }
 
-    /// Forgets all regions of a group. No peer believes their bytes from now on.
+    /// Forgets all regions of a group. No peer accepts their bytes from now on.
     pub fn forget(&self, group: u32) {
         let mut state = lock(&self.state);
         for slot in state.table.forget(group) {
@@ -190,7 +191,8 @@ impl ChunkCache {
         let CacheState {
             table, pages: of, ..
         } = &mut *state;
-        // Only the cache has it: no reader, no filler, and no fabric that shows it to peers.
+        // Only the cache may hold the page: no reader, no filler, and no fabric that shows it to
+        // peers.
         let only_held_here =
             |slot: Slot| of[slot].as_ref().is_some_and(|p| Arc::strong_count(p) == 1);
         let slots = table.take_pages(pages, only_held_here);
@@ -210,13 +212,13 @@ impl ChunkCache {
         gone.len()
     }
 
-    /// Bytes of the pages that slots have.
+    /// Returns the bytes of the pages that slots have.
     pub fn page_bytes(&self) -> u64 {
         self.pages_held.load(Ordering::Relaxed) * PAGE_BYTES as u64
     }
 
-    /// The addresses of up to `max` pages that `release` could release if no fabric showed them to
-    /// peers, those of the least used chunks first.
+    /// Returns the addresses of up to `max` pages that `release` could release if no fabric showed
+    /// them to peers, those of the least used chunks first.
     pub fn shown_pages(&self, max: usize) -> Vec<usize> {
         let state = lock(&self.state);
         let page = |slot: Slot| state.pages[slot].as_ref();
@@ -226,19 +228,19 @@ impl ChunkCache {
         slots.into_iter().filter_map(address).collect()
     }
 
-    /// For a reader in this process without a guard: whether the bytes of `slot` that it has read are
-    /// those published under `version`. Peers read the lease of the versions instead.
+    /// Returns, for a reader in this process without a guard, whether the bytes of `slot` that it
+    /// has read are those published under `version`. Peers read the lease of the versions instead.
     pub fn is_still(&self, slot: usize, version: Version) -> bool {
         slot < self.slots && self.word(slot).is_some_and(|word| still(word, version))
     }
 
-    /// Panics if the table contradicts itself; for tests.
+    /// Panics if the table contradicts itself. For tests.
     #[doc(hidden)]
     pub fn check(&self) {
         lock(&self.state).table.check();
     }
 
-    /// Counters.
+    /// Returns a snapshot of the counters.
     pub fn counters(&self) -> ChunkCacheCounters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let state = lock(&self.state);
@@ -299,7 +301,8 @@ impl ChunkCache {
         self.fault(region, chunk * CHUNK_BYTES + within as u64, piece, sleep)
     }
 
-    /// The software page fault: first the page cache, then the disk if the read may sleep.
+    /// Reads the piece from the page cache, and then from the disk if the read may sleep. Returns
+    /// the number of bytes read.
     fn fault(
         &self,
         region: &Region,
@@ -407,7 +410,7 @@ impl ChunkCache {
         }
     }
 
-    /// The guard of a slot that the table has just acquired for a read.
+    /// Returns the guard of a slot that the table has just acquired for a read.
     fn guard(self: &Arc<Self>, state: &CacheState, slot: Slot) -> Option<ReadGuard> {
         if state.prefetched[slot] {
             self.counts.prefetch_hits.fetch_add(1, Ordering::Relaxed);
@@ -421,14 +424,15 @@ impl ChunkCache {
         })
     }
 
-    /// Leases the memory of the versions, if that is not done yet. Called under the lock of `state`.
+    /// Leases the memory of the versions if that is not done yet, and returns whether there is any.
+    /// Called under the lock of `state`.
     fn has_versions(&self) -> bool {
         if self.versions.get().is_none() {
             let bytes = (self.slots + 1) * VERSION_BYTES;
             let Ok(mut lease) = self.pool.try_lease(bytes, Purpose::Serve) else {
                 return false;
             };
-            // Recycled memory has old bytes. All slots begin empty, so with odd versions.
+            // Recycled memory has old bytes. All slots begin empty, and so with odd versions.
             for word in lease.bytes_mut()[..bytes].chunks_exact_mut(VERSION_BYTES) {
                 word.copy_from_slice(&1u64.to_le_bytes());
             }
@@ -439,14 +443,14 @@ impl ChunkCache {
         true
     }
 
-    /// Makes the slot's version odd: no reader believes its bytes from now on.
+    /// Makes the slot's version odd, so that no reader accepts its bytes.
     fn begin(&self, slot: Slot) {
         if let Some(word) = self.word(slot) {
             begin(word);
         }
     }
 
-    /// The slot's version. `None` only until a slot has its first page.
+    /// Returns the slot's version. It is `None` only until a slot has its first page.
     fn word(&self, slot: Slot) -> Option<&AtomicU64> {
         debug_assert!(slot < self.slots);
         let start = self.versions.get()?.start().as_ptr().cast::<u64>();

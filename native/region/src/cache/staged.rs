@@ -1,4 +1,4 @@
-//! Files whose writer is in this process: their bytes come from the writer's memory.
+//! Stages files whose writer is in this process: their bytes come from the writer's memory.
 
 use super::{ChunkCache, FillGuard};
 use crate::version::publish;
@@ -8,19 +8,19 @@ use faro_sync::atomic::Ordering;
 use faro_sync::lock;
 use std::sync::Arc;
 
-/// The front of a file that is being written, in pages of the arena that no peer sees. Dropped without
-/// `publish`, it returns the pages.
+/// The front of a file that is being written, in pages of the arena that no peer sees. If it is
+/// dropped without `publish`, it returns the pages.
 pub struct StagedFile {
     cache: Arc<ChunkCache>,
-    /// All are full but the last.
+    /// The pages; all are full except the last.
     pages: Vec<Lease>,
     bytes: u64,
-    /// Bytes were left out: what follows them is of no use.
+    /// True if bytes were left out, so that later bytes do not follow.
     ended: bool,
 }
 
 impl ChunkCache {
-    /// A file without bytes. Takes no memory yet.
+    /// Returns a staged file without bytes. It takes no memory yet.
     pub fn stage(self: &Arc<Self>) -> StagedFile {
         StagedFile {
             cache: Arc::clone(self),
@@ -30,8 +30,8 @@ impl ChunkCache {
         }
     }
 
-    /// Puts the first `length` bytes of a page, which are the chunk's, into a slot. False: a slot has the chunk or is
-    /// being filled with it, or there is no empty slot.
+    /// Puts the first `length` bytes of a page, which are the chunk's, into a slot. Returns false
+    /// if a slot has the chunk or is being filled with it, or if there is no empty slot.
     fn adopt(self: &Arc<Self>, chunk: (RegionId, u64), page: Lease, length: usize) -> bool {
         let page = Arc::new(page);
         let mut state = lock(&self.state);
@@ -42,7 +42,7 @@ impl ChunkCache {
             let Some(slot) = state.table.slot_without_page() else {
                 return false;
             };
-            // The only empty slot now: `begin_fill` takes it.
+            // This is the only empty slot now, so `begin_fill` takes it.
             state.pages[slot] = Some(Arc::clone(&page));
             self.pages_held.fetch_add(1, Ordering::Relaxed);
             state.table.add_page();
@@ -56,8 +56,9 @@ impl ChunkCache {
         let shown = state.pages[slot].as_ref().filter(|last| is_shown(last));
         if let Some(last) = shown.map(Arc::clone) {
             drop(state);
-            // A fabric shows the slot's page to peers and holds it until it is revoked, which happens to pages of slots
-            // only. So the page stays the slot's, and gets the bytes.
+            // A fabric shows the slot's old page to peers and holds it until it is revoked, which
+            // happens only to pages of slots. So the slot keeps that page, and the bytes are copied
+            // into it.
             let mut fill = FillGuard {
                 cache: Arc::clone(self),
                 page: last,
@@ -81,15 +82,16 @@ impl ChunkCache {
         true
     }
 
-    /// Bytes of pages that slots have for no chunk.
+    /// Returns the bytes of pages that slots have without a chunk.
     fn empty_bytes(&self) -> u64 {
         lock(&self.state).table.empty_slots() as u64 * PAGE_BYTES as u64
     }
 }
 
 impl StagedFile {
-    /// Returns the place of the file's next bytes: at least one, at most up to the end of a page. Empty: no more bytes
-    /// are wanted, because the arena is more than half taken or some were left out.
+    /// Returns the place of the file's next bytes: at least one byte, at most up to the end of a
+    /// page. It is empty if no more bytes are wanted, because more than half of the arena is taken
+    /// or some bytes were left out.
     pub fn room(&mut self) -> &mut [u8] {
         let within = (self.bytes % PAGE_BYTES as u64) as usize;
         let pages_bytes = self.pages.len() as u64 * PAGE_BYTES as u64;
@@ -115,19 +117,19 @@ impl StagedFile {
         lease.map(|lease| self.pages.push(lease)).is_ok()
     }
 
-    /// The first `bytes` bytes of `room` were filled.
+    /// Notes that the first `bytes` bytes of `room` were filled.
     pub fn filled(&mut self, bytes: usize) {
         debug_assert!(bytes <= PAGE_BYTES - (self.bytes % PAGE_BYTES as u64) as usize);
         self.bytes += bytes as u64;
     }
 
-    /// Some bytes of the file are left out here.
+    /// Ends the staging, because some bytes of the file are left out.
     pub fn end(&mut self) {
         self.ended = true;
     }
 
-    /// The file is complete: makes its chunks that are here resident. Returns their number. None, if the file does not
-    /// have these bytes.
+    /// Ends the staging of a complete file: makes its staged chunks resident, and returns their
+    /// number. Returns 0 if the file does not have these bytes.
     pub fn publish(self, region: &Region) -> usize {
         if self.bytes > region.bytes() {
             return 0;
@@ -139,7 +141,7 @@ impl StagedFile {
                 break;
             }
             let length = CHUNK_BYTES.min(region.bytes() - start);
-            // A part of a chunk is none.
+            // A chunk that is staged only in part does not count.
             if start + length <= self.bytes
                 && self
                     .cache

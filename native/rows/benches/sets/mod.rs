@@ -1,4 +1,4 @@
-//! The sets of rows that the bench measures.
+//! The sets of rows that the benchmark measures.
 
 use super::unsafe_row::Field;
 
@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// A set: its name, its fields and a row of it.
+/// The name of a set, the number of its fields, and the function that makes a row.
 pub type Set = (&'static str, usize, fn(usize, &mut Random) -> Vec<Field>);
 
 pub const SETS: [Set; 24] = [
@@ -97,7 +97,7 @@ pub const SETS: [Set; 24] = [
         let mut random = Random(at as u64 % 7 + 1);
         (0..4).map(|_| Field::Word(random.next())).collect()
     }),
-    // From here on: sets that the format and the guard were not tuned on.
+    // The format and the guard were not tuned on the following sets.
     ("one random integer", 1, |_, random| {
         vec![Field::Word(random.below(1 << 31))]
     }),
@@ -231,7 +231,7 @@ pub const SETS: [Set; 24] = [
     }),
 ];
 
-/// Small values are frequent: half of them are below the square root of the bound.
+/// Returns a skewed random value: half of all values are below the square root of the bound.
 fn skewed(random: &mut Random, bound: u64) -> u64 {
     let power = random.below(1 << 20) as f64 / (1 << 20) as f64;
     (bound as f64).powf(power) as u64

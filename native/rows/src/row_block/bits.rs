@@ -1,11 +1,13 @@
-//! Codes of a fixed width, one behind the other, the lowest bit first. Eight codes of W bits are W bytes.
+//! Packs codes of a fixed width without gaps, the lowest bit first. Eight codes of W bits take W
+//! bytes.
 
-/// Codes have 0 to 56 or 64 bits, so that each lies in one word that starts at a byte.
+/// Returns whether codes may have this width: 0 to 56 or 64 bits, so that each lies in one word
+/// that starts at a byte.
 pub(crate) fn is_width(width: u32) -> bool {
     width <= 56 || width == 64
 }
 
-/// The width for codes of so many bits.
+/// Returns the smallest allowed width for codes of `bits` bits.
 pub(crate) fn width(bits: u32) -> u32 {
     if bits > 56 {
         64
@@ -18,7 +20,7 @@ pub(crate) fn bits(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 
-/// Bytes without the zeros at the upper end.
+/// Returns the bytes of a value without the zeros at its upper end.
 pub(crate) fn value_bytes(value: u64) -> usize {
     bits(value).div_ceil(8) as usize
 }
@@ -81,7 +83,7 @@ fn pack_group<const W: usize>(codes: &[u64; 8]) -> [u8; W] {
     bytes
 }
 
-/// Unpacks a code for each value.
+/// Unpacks one code for each value.
 #[inline(always)]
 pub(crate) fn unpack(bytes: &[u8], width: u32, values: &mut [u64]) {
     if width == 0 {
@@ -98,7 +100,7 @@ fn unpack_groups<const W: usize>(mut bytes: &[u8], mut values: &mut [u64]) {
         unpack_group::<W>(window, group);
         (bytes, values) = (&bytes[W..], rest);
     }
-    // The last codes, behind which no 64 bytes are.
+    // The last codes: fewer than 64 bytes are left to load from.
     while !values.is_empty() {
         let mut window = [0; 64];
         let there = bytes.len().min(64);
@@ -146,7 +148,7 @@ mod tests {
                 let mut found = vec![9; count];
                 unpack(&bytes, width, &mut found);
                 assert_eq!(found, codes, "{width} bits");
-                // One code after the other, by the definition.
+                // Compare with the definition, one code after the other.
                 for (index, code) in codes.iter().enumerate() {
                     for bit in 0..width as usize {
                         let at = index * width as usize + bit;

@@ -1,23 +1,23 @@
-//! The first bytes of a body.
+//! Reads and writes the head of a body.
 
 use super::fault::RowBlockFault;
 use super::placement::placed_bytes;
 
 pub(crate) const HEAD_BYTES: usize = 10;
-/// Bytes that follow the columns at least, so that a decoder may load 8 bytes at any code.
+/// Minimum number of bytes after the columns, so that a decoder may load 8 bytes at any code.
 pub(crate) const PAD_BYTES: usize = 8;
 
-/// The head of a body. Its fields agree with the body's length and the original length.
+/// The head of a body. Its fields are checked against the body's length and the original length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     pub rows: usize,
-    /// Packed words of each row.
+    /// Number of packed words of each row.
     pub words: usize,
-    /// Bytes of the rows in the row stream.
+    /// Size of the rows in the row stream, in bytes.
     pub original: usize,
-    /// Bytes of the tail as it is stored.
+    /// Size of the stored tail, in bytes.
     pub stored: usize,
-    /// Where the columns end and the tail starts.
+    /// Offset in the body at which the columns end and the tail starts, in bytes.
     pub columns_end: usize,
 }
 
@@ -47,7 +47,7 @@ impl Head {
             });
         }
         let max = original - fixed as usize;
-        // With texts the tail may be shorter; `stored_tail` looks again.
+        // With texts the tail may be shorter; `stored_tail` checks again.
         if stored as usize > max {
             return Err(RowBlockFault::Tail {
                 stored: stored as usize,
@@ -71,22 +71,23 @@ impl Head {
         })
     }
 
-    /// Bytes of the rows as a batch has them.
+    /// Returns the size of the rows as a batch has them, in bytes.
     pub fn placed_bytes(&self) -> usize {
         placed_bytes(self.rows, self.original)
     }
 
-    /// Bytes of the rows behind their packed words: the tail's length without texts, its most with them.
+    /// Returns the bytes of the rows after their packed words: the tail's length without texts, its
+    /// maximum with them.
     pub fn max_tail(&self) -> usize {
         self.original - self.rows * (4 + 8 * self.words)
     }
 
-    /// The body up to the columns' end.
+    /// Returns the body up to the columns' end.
     pub fn columns<'a>(&self, body: &'a [u8]) -> &'a [u8] {
         &body[..self.columns_end]
     }
 
-    /// The tail as it is stored; it becomes `expected` bytes.
+    /// Returns the stored tail, which decompresses to `expected` bytes.
     pub fn stored_tail<'a>(
         &self,
         body: &'a [u8],
@@ -122,7 +123,7 @@ mod tests {
             (head.rows, head.words, head.stored, head.columns_end),
             (2, 3, 9, 31)
         );
-        // Eight bytes follow the columns where the tail is shorter.
+        // At least eight bytes follow the columns, even if the tail is shorter.
         assert_eq!(
             Head::parse(&body(2, 3, 1, 40), 100).unwrap().columns_end,
             32

@@ -1,18 +1,18 @@
-//! Unpacks columns of the modes that need nothing but themselves: all but TEXT and WIDE.
+//! Unpacks columns of the modes that need no other column: all but TEXT and WIDE.
 
 use super::fault::RowBlockFault;
 use super::input::Input;
 use super::mode::{dictionary_width, Mode};
 use super::scratch::Scratch;
 
-/// The scratch of columns.
+/// Unpacks columns, with scratch memory for runs.
 #[derive(Default)]
 pub(crate) struct Columns {
     runs: Scratch<u64>,
 }
 
 impl Columns {
-    /// Takes the next column, of the mode `max` or one below it. `values` is not empty.
+    /// Takes the next column, whose mode is `max` or one below it. `values` must not be empty.
     pub fn take(
         &mut self,
         input: &mut Input,
@@ -27,7 +27,7 @@ impl Columns {
         }
     }
 
-    /// Takes the next column if it is one value for all rows.
+    /// Takes the next column if it is one value for all rows, and returns the value.
     pub fn take_constant(input: &mut Input) -> Option<u64> {
         let [first, 0] = *input.peek::<2>()? else {
             return None;
@@ -54,7 +54,7 @@ impl Columns {
         let last = values.len() % 8;
         let behind = last > 0 && bitmap.last().is_some_and(|byte| byte >> last != 0);
         let at_first = bitmap.first().is_some_and(|byte| byte & 1 != 0);
-        // With this, runs are at most as many as values.
+        // This check bounds the runs by the number of values.
         if changes + 1 != runs || behind || at_first {
             return Err(RowBlockFault::Runs {
                 at,
@@ -154,7 +154,7 @@ fn dictionary(input: &mut Input, at: usize, values: &mut [u64]) -> Result<(), Ro
     if count == 0 {
         return Err(fault(0));
     }
-    // Codes have at most 8 bits, so each of them is the place of an entry or of a zero.
+    // Codes have at most 8 bits, so each is the index of an entry or of a zero.
     let mut entries = [0; 256];
     let (mode, base_bytes) = Mode::take(input, Mode::OF_ENTRIES)?;
     plain(input, mode, base_bytes, &mut entries[..count])?;

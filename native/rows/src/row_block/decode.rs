@@ -12,15 +12,15 @@ use super::texts::{Rows, Texts, TAIL_SLACK};
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Decompresses a tail to the start of the space, which is exactly as long as it should become. Returns its bytes, or
-/// why it does not decompress.
+/// Decompresses a tail to the start of the space, which is exactly as long as the tail should
+/// become. Returns the bytes written, or the reason that the tail does not decompress.
 pub type TailDecoder<'a> = dyn FnMut(&[u8], &mut [u8]) -> Result<usize, String> + 'a;
 
 /// Decodes bodies, one after the other.
 pub(crate) struct BodyDecoder {
     kernels: Kernels,
     columns: Columns,
-    /// Of the rows, in words.
+    /// The length of each row, in words.
     lengths: Scratch<u64>,
     values: Scratch<u64>,
     placement: Placement,
@@ -47,8 +47,9 @@ impl BodyDecoder {
         }
     }
 
-    /// Writes the body's rows to `out`, as a batch has them. `head` is the body's, parsed for the same original length;
-    /// `out` has [`Head::placed_bytes`]. After a fault the bytes of `out` mean nothing.
+    /// Writes the body's rows to `out`, as a batch has them. `head` must come from the same body
+    /// and original length; `out` must have [`Head::placed_bytes`]. After a fault the content of
+    /// `out` is undefined.
     pub fn decode(
         &mut self,
         body: &[u8],
@@ -116,7 +117,7 @@ impl BodyDecoder {
             + self.tail.memory_bytes()
     }
 
-    /// Gives back each part of the scratch as far as it is above `keep` bytes.
+    /// Shrinks each part of the scratch memory to at most `keep` bytes.
     pub fn clear(&mut self, keep: usize) {
         self.columns.clear(keep);
         self.lengths.clear(keep);
@@ -129,14 +130,14 @@ impl BodyDecoder {
 
 const SHORT_WORDS: usize = 8;
 
-/// Writes what is behind the packed words of each row.
+/// Writes the bytes after the packed words of each row.
 fn write_rests(mut tail: &[u8], rows: &mut Rows) {
     for (start, length) in rows.placement.starts().iter().zip(rows.lengths) {
         let start = *start as usize;
         let rest = &mut rows.out[start + rows.words..start + *length as usize];
         let (bytes, behind) = tail.split_at(8 * rest.len());
         if rest.len() <= SHORT_WORDS {
-            // No call for each of many short rests.
+            // This loop avoids a call for each of many short rests.
             for (word, piece) in rest.iter_mut().zip(bytes.chunks_exact(8)) {
                 word.as_mut_bytes().copy_from_slice(piece);
             }

@@ -1,18 +1,18 @@
-//! Finds the few different values of a column.
+//! Finds the distinct values of a column that has few of them.
 
-/// Most entries of a dictionary.
+/// Maximum number of entries of a dictionary.
 const MOST: usize = 255;
 const SLOTS: usize = 1024;
-/// A column with more different values than this among a few is taken to have many.
+/// A column whose sample has more distinct values than this is taken to have too many.
 const MAX_SAMPLE_ENTRIES: usize = 14;
 const SAMPLE: usize = 32;
-/// Columns of fewer values have no dictionary.
+/// Minimum number of values of a column with a dictionary.
 pub(crate) const MIN_VALUES: usize = SAMPLE;
 
-/// A table of the values found, by their hash.
+/// A hash table of the values found.
 pub(crate) struct Dictionary {
     entries: Vec<u64>,
-    /// 1 more than a value's entry; 0 is free.
+    /// The index of a value's entry plus 1; 0 marks a free slot.
     slots: Box<[u16; SLOTS]>,
 }
 
@@ -26,7 +26,8 @@ impl Default for Dictionary {
 }
 
 impl Dictionary {
-    /// Writes each value's code. False: the values are too many for a dictionary. They are [`MIN_VALUES`] or more.
+    /// Writes each value's code. Returns false if there are too many distinct values for a
+    /// dictionary. `values` must have [`MIN_VALUES`] or more.
     pub fn code(&mut self, values: &[u64], codes: &mut [u64]) -> bool {
         self.entries.clear();
         self.slots.fill(0);
@@ -78,7 +79,7 @@ impl Dictionary {
     }
 }
 
-/// Whether a column is tried: after each column without a dictionary more blocks go by without a try.
+/// Decides whether a dictionary is tried for a column: the pause grows with each failed try.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tries {
     left: u8,
@@ -118,7 +119,7 @@ mod tests {
         }
         let many: Vec<u64> = (0..600).collect();
         assert!(!dictionary.code(&many, &mut codes));
-        // Few in the sample, too many behind it.
+        // Few distinct values in the sample, too many after it.
         let late: Vec<u64> = (0..4096)
             .map(|at| if at % 128 == 0 { 0 } else { at })
             .collect();

@@ -9,21 +9,21 @@ use super::rows_in::RowsIn;
 use super::scratch::Scratch;
 use super::texts_in::TextsIn;
 
-/// Compresses a tail to the start of the space and returns its bytes; `None` where they do not fit.
+/// Compresses a tail to the start of the space and returns its bytes; `None` if they do not fit.
 pub(crate) type TailEncoder<'a> = dyn FnMut(&[u8], &mut [u8]) -> Option<usize> + 'a;
 
-/// What an encoder may use.
+/// The column modes that an encoder may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Choices {
     pub texts: bool,
     pub dictionaries: bool,
 }
 
-/// What an encoder found.
+/// The result of an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Encoded {
     pub bytes: usize,
-    /// It has columns of texts.
+    /// True if the body has columns of texts.
     pub texts: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct BodyEncoder {
     values: Scratch<u64>,
     packer: Packer,
     tail: Scratch<u8>,
-    /// Of each word.
+    /// The dictionary tries of each word's column.
     tries: Vec<Tries>,
 }
 
@@ -58,12 +58,13 @@ impl BodyEncoder {
         }
     }
 
-    /// Finds the rows of a piece. False: it is not whole rows, or no memory is left.
+    /// Finds the rows of a piece. Returns false if it is not whole rows, or if memory is short.
     pub fn find_rows(&mut self, piece: &[u8]) -> bool {
         self.rows.find(piece).unwrap_or(false)
     }
 
-    /// Whether some of the rows that were found last in this piece are the same as one of those just before them.
+    /// Returns whether two sampled rows of the piece each equal one of the 32 rows before them. The
+    /// piece must be the one given to `find_rows` last.
     pub fn repeats(&self, piece: &[u8]) -> bool {
         const NEAR: usize = 32;
         let count = self.rows.count();
@@ -74,8 +75,9 @@ impl BodyEncoder {
         })
     }
 
-    /// Encodes the rows that were found last in this piece, with the first `words` words of each packed, or fewer where a
-    /// row is shorter. `None`: the body is longer than `out`, or no memory is left.
+    /// Encodes the rows that `find_rows` found in this piece, with the first `words` words of each
+    /// packed, or fewer if a row is shorter. Returns `None` if the body is longer than `out` or
+    /// memory is short.
     pub fn encode(
         &mut self,
         piece: &[u8],
@@ -103,7 +105,7 @@ impl BodyEncoder {
             self.tries.try_reserve(more).map_err(|_| Stop::NoMemory)?;
             self.tries.resize(words, Tries::default());
         }
-        // The texts' padding is copied with them.
+        // The tail needs the piece's length, because `gather` copies the padding of texts too.
         let tail = self.tail.sized(piece.len())?;
         let behind = piece.len() - count * (4 + 8 * words);
         self.texts.forget();
@@ -152,7 +154,7 @@ impl BodyEncoder {
     }
 }
 
-/// Writes what is behind the packed words of each row to the tail and returns its bytes.
+/// Writes the bytes after the packed words of each row to the tail and returns their number.
 fn gather_rests(rows: &RowsIn, piece: &[u8], words: usize, tail: &mut [u8]) -> usize {
     const SHORT: usize = 64;
     let mut end = 0;
@@ -160,7 +162,7 @@ fn gather_rests(rows: &RowsIn, piece: &[u8], words: usize, tail: &mut [u8]) -> u
         let rest = &rows.row(piece, row)[8 * words..];
         let space = &mut tail[end..end + rest.len()];
         if rest.len() <= SHORT {
-            // No call for each of many short rests.
+            // This loop avoids a call for each of many short rests.
             for (from, to) in rest.chunks_exact(8).zip(space.chunks_exact_mut(8)) {
                 to.copy_from_slice(from);
             }
@@ -172,7 +174,8 @@ fn gather_rests(rows: &RowsIn, piece: &[u8], words: usize, tail: &mut [u8]) -> u
     end
 }
 
-/// Appends the tail, compressed where that makes it smaller, and zeros behind a short one. Returns its stored bytes.
+/// Appends the tail, compressed if that makes it smaller, and zeros after a short one. Returns its
+/// stored bytes.
 fn put_tail(tail: &[u8], compress: &mut TailEncoder, out: &mut Out) -> Result<usize, Stop> {
     let mut stored = tail.len();
     let compressed = match tail {

@@ -1,6 +1,6 @@
-//! Why a row block cannot be decoded.
+//! The fault of a row block that cannot be decoded.
 
-/// Why a row block cannot be decoded. `at` counts from the body's start.
+/// The reason that a row block cannot be decoded. `at` counts from the body's start, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RowBlockFault {
     #[error("it begins inside a row")]

@@ -1,4 +1,4 @@
-//! Reads a body's columns; each read is checked against the columns' end.
+//! Reads a body's columns and checks each read against the columns' end.
 
 use super::bits::{code_bytes, is_width};
 use super::fault::RowBlockFault;
@@ -50,14 +50,14 @@ impl<'a> Input<'a> {
         Ok(self.take(1)?[0])
     }
 
-    /// An integer of `bytes` bytes, at most 8.
+    /// Takes an integer of `bytes` bytes, at most 8.
     pub fn integer(&mut self, bytes: usize) -> Result<u64, RowBlockFault> {
         let mut word = [0; 8];
         word[..bytes].copy_from_slice(self.take(bytes)?);
         Ok(u64::from_le_bytes(word))
     }
 
-    /// A code of `width` bits for each value.
+    /// Takes a code of `width` bits for each value.
     pub fn codes(&mut self, width: u32, values: &mut [u64]) -> Result<(), RowBlockFault> {
         if !is_width(width) {
             return Err(RowBlockFault::Width {

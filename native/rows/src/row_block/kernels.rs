@@ -1,9 +1,11 @@
-//! The loops over a column's values: portable, and the same code compiled for AVX2 and BMI2, chosen at run time.
+//! The loops over a column's values. Each is compiled twice, portably and for AVX2 and BMI2, and
+//! chosen at run time.
 
 use super::bits;
 use super::stats::Stats;
 
-/// The chosen loops. Its field is private: [`Kernels::detect`] alone chooses AVX2, where the processor has it.
+/// The chosen loops. The field is private, so that only [`Kernels::detect`] chooses AVX2, if the
+/// processor has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kernels(Level);
 
@@ -14,7 +16,7 @@ enum Level {
     Avx2,
 }
 
-/// A loop, its portable form, and its form for AVX2.
+/// Defines a loop in its portable form and in its form for AVX2.
 macro_rules! kernel {
     ($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?, $body:path) => {
         $(#[$doc])*
@@ -56,7 +58,7 @@ impl Kernels {
     }
 
     kernel!(
-        /// `values` is not empty.
+        /// Computes the statistics of `values`, which must not be empty.
         stats(values: &[u64]) -> Stats, Stats::of
     );
     kernel!(pack(codes: &[u64], width: u32, out: &mut [u8]), bits::pack);
@@ -70,11 +72,11 @@ impl Kernels {
         add_to_nonzero(values: &mut [u64], base: u64), add_to_nonzero
     );
     kernel!(
-        /// Takes the bits of the mask out of each value, the lowest first.
+        /// Extracts the bits of the mask from each value, the lowest first.
         extract(values: &mut [u64], mask: u64), extract
     );
     kernel!(
-        /// Puts the bits of each code at the bits of the mask, and the base beside them.
+        /// Deposits the bits of each code at the bits of the mask, and sets the base's bits.
         deposit(values: &mut [u64], mask: u64, base: u64), deposit
     );
 }
@@ -94,14 +96,15 @@ fn add_to_nonzero(values: &mut [u64], base: u64) {
     }
 }
 
-/// A run of bits of a mask: `mask` in the code, `up` bits below its place in the value.
+/// A run of bits of a mask. `mask` selects them in the code; their place in the value is `up` bits
+/// higher.
 #[derive(Clone, Copy, Default)]
 struct Run {
     mask: u64,
     up: u32,
 }
 
-/// The runs of bits of a mask, of which a word has at most 32.
+/// Returns the runs of bits of a mask and their number, at most 32.
 #[inline(always)]
 fn runs(mask: u64) -> ([Run; 32], usize) {
     let (mut runs, mut count) = ([Run::default(); 32], 0);
@@ -120,7 +123,7 @@ fn runs(mask: u64) -> ([Run; 32], usize) {
     (runs, count)
 }
 
-/// One or two runs have loops of their own, without a loop over the runs for each value.
+/// One or two runs have their own loops, which avoid a loop over the runs for each value.
 #[inline(always)]
 fn extract(values: &mut [u64], mask: u64) {
     let (runs, count) = runs(mask);

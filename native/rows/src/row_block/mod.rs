@@ -1,5 +1,6 @@
-//! The bodies of row blocks: whole rows of Spark SQL, packed word column by word column (docs/row-block-format.md).
-//! The caller has the blocks' headers and checksums, and compresses the tails.
+//! Packs whole rows of Spark SQL, word column by word column, to the bodies of row blocks
+//! (docs/row-block-format.md). The caller writes the blocks' headers and checksums, and compresses
+//! the tails.
 
 mod bits;
 mod body;

@@ -1,10 +1,10 @@
-//! How a column's values are packed.
+//! The modes in which a column's values are packed.
 
 use super::bits::width;
 use super::fault::RowBlockFault;
 use super::input::Input;
 
-/// In the order of where they may stand: a column allows all modes up to one.
+/// The mode of a column. Each kind of column allows all modes up to one of them, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Mode {
     Mask,
@@ -18,21 +18,22 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// The most that a dictionary's entries may have.
+    /// The highest mode of a dictionary's entries.
     pub const OF_ENTRIES: Self = Self::Delta;
-    /// The most that the values of runs may have.
+    /// The highest mode of the values of runs.
     pub const OF_RUNS: Self = Self::Dict;
-    /// The most that row lengths, and the lengths of texts, may have.
+    /// The highest mode of row lengths and of the lengths of texts.
     pub const OF_LENGTHS: Self = Self::Runs;
-    /// The most that a column of words may have.
+    /// The highest mode of a column of words.
     pub const OF_WORDS: Self = Self::Wide;
 
-    /// The first byte of a column, with a base of so many bytes.
+    /// Returns the first byte of a column whose base has `base_bytes` bytes.
     pub fn first_byte(self, base_bytes: usize) -> u8 {
         self as u8 | (base_bytes as u8) << 4
     }
 
-    /// Takes a column's first byte: its mode, at most `max`, and the bytes of its base.
+    /// Takes a column's first byte. Returns its mode, at most `max`, and the number of bytes of its
+    /// base.
     pub fn take(input: &mut Input, max: Self) -> Result<(Self, usize), RowBlockFault> {
         let at = input.at();
         let found = input.byte()?;
@@ -56,15 +57,15 @@ impl Mode {
     }
 }
 
-/// The width of a dictionary's codes.
+/// Returns the width of a dictionary's codes, in bits.
 pub(crate) fn dictionary_width(entries: usize) -> u32 {
     width(super::bits::bits(entries as u64 - 1))
 }
 
-/// Bytes that the values have which TEXT takes for each length: whole words.
+/// Returns the bytes that a TEXT value takes in its row: whole words.
 pub(crate) fn padded(bytes: u64) -> u64 {
     bytes.next_multiple_of(8)
 }
 
-/// Bytes that each value of WIDE has in its row.
+/// Bytes that each WIDE value takes in its row.
 pub(crate) const WIDE_BYTES: u64 = 16;

@@ -1,6 +1,6 @@
-//! The room that a body is written to.
+//! The space that a body is written to.
 
-/// The body would be longer than its room: it is not smaller than the rows.
+/// The body would not fit in its space, so it would not be smaller than the rows.
 #[derive(Debug)]
 pub(crate) struct Full;
 
@@ -18,12 +18,12 @@ impl<'a> Out<'a> {
         self.at
     }
 
-    /// Forgets the bytes from `at` on.
+    /// Drops the bytes from `at` on.
     pub fn truncate(&mut self, at: usize) {
         self.at = self.at.min(at);
     }
 
-    /// The next `bytes` bytes, to be written by the caller.
+    /// Reserves the next `bytes` bytes for the caller to write.
     pub fn space(&mut self, bytes: usize) -> Result<&mut [u8], Full> {
         let end = self.at.checked_add(bytes).ok_or(Full)?;
         let space = self.bytes.get_mut(self.at..end).ok_or(Full)?;
@@ -36,7 +36,8 @@ impl<'a> Out<'a> {
         Ok(())
     }
 
-    /// All room that is left; [`space`](Self::space) takes what was written there.
+    /// Returns all space that is left. The caller reserves what it wrote there by
+    /// [`space`](Self::space).
     pub fn rest(&mut self) -> &mut [u8] {
         &mut self.bytes[self.at..]
     }

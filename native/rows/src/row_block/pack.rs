@@ -1,4 +1,4 @@
-//! Packs a column in the best mode but TEXT and WIDE.
+//! Packs a column in the best mode other than TEXT and WIDE.
 
 use super::dictionary::{Dictionary, Tries, MIN_VALUES};
 use super::fault::RowBlockFault;
@@ -8,12 +8,12 @@ use super::out::{Full, Out};
 use super::plain::{put_codes, put_plain, Choice};
 use super::scratch::Scratch;
 
-/// Codes of fewer bits are not worth a dictionary.
+/// Minimum width of codes for which a dictionary is tried, in bits.
 const MIN_WIDTH: u32 = 10;
-/// Columns of fewer values are not worth runs.
+/// Minimum number of values for which runs are tried.
 const MIN_FOR_RUNS: usize = 16;
 
-/// Why a column was not packed.
+/// The reason that a column was not packed.
 pub(crate) enum Stop {
     Full,
     NoMemory,
@@ -39,7 +39,8 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    /// Appends the column, in the mode RUNS or one below it. `values` is not empty. `tries`: a dictionary may be tried.
+    /// Appends the column, in the mode RUNS or one below it. `values` must not be empty. A
+    /// dictionary may be tried only if `tries` is given.
     pub fn put(
         &mut self,
         kernels: Kernels,
@@ -92,7 +93,7 @@ impl Packer {
             for (bit, value) in values.iter().enumerate() {
                 let changed = *value != before;
                 run += usize::from(changed);
-                // `runs` are the changes and the first one.
+                // `runs` counts the changes and the first run.
                 of_runs[run.min(runs - 1)] = *value;
                 *byte |= u8::from(changed) << bit;
                 before = *value;
@@ -105,7 +106,8 @@ impl Packer {
         Ok(put_plain(kernels, of_runs, &stats, choice, codes, out)?)
     }
 
-    /// False: nothing was appended, because a dictionary takes `max` bytes or more.
+    /// Appends a dictionary. Returns false and appends nothing if the column would take `max` bytes
+    /// or more.
     fn put_dictionary(
         &mut self,
         kernels: Kernels,

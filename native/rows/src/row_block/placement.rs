@@ -1,4 +1,4 @@
-//! Where the rows of a block lie in its output: each behind a head of a word, one behind the other.
+//! Places the rows of a block in its output: consecutively, each after a head of one word.
 
 use super::fault::RowBlockFault;
 use super::scratch::Scratch;
@@ -10,16 +10,16 @@ const LENGTH_BYTES: u64 = 4;
 
 #[derive(Default)]
 pub(crate) struct Placement {
-    /// The rows' first words, behind their heads.
+    /// The index of each row's first word, which follows its head.
     starts: Scratch<u32>,
     rows: usize,
-    /// Words from a row to the next, where all are of a length.
+    /// Words from one row to the next, if all rows have the same length.
     stride: Option<usize>,
 }
 
 impl Placement {
-    /// Places rows of these lengths in words. They are at least `min` words long, and have `original` bytes in the
-    /// row stream.
+    /// Places rows of these lengths, in words. Fails if a row is shorter than `min` words or the
+    /// rows do not have `original` bytes in the row stream.
     pub fn set(
         &mut self,
         lengths: &[u64],
@@ -47,7 +47,7 @@ impl Placement {
                 max,
             });
         }
-        // Both factors are bounded by the longest block, so nothing of this wraps.
+        // Both factors are bounded by the longest block, so the result does not overflow.
         let found = LENGTH_BYTES * lengths.len() as u64 + 8 * sum;
         if found != original as u64 {
             return Err(RowBlockFault::Original { found, original });
@@ -63,7 +63,7 @@ impl Placement {
         Ok(())
     }
 
-    /// The index of each row's first word.
+    /// Returns the index of each row's first word.
     pub fn starts(&self) -> &[u32] {
         &self.starts.values()[..self.rows]
     }
@@ -90,7 +90,7 @@ impl Placement {
         }
     }
 
-    /// Writes a value to all rows.
+    /// Writes the same value to a column of all rows.
     pub fn write_constant(&self, column: usize, value: u64, out: &mut [U64]) {
         match self.stride {
             Some(stride) => out
@@ -112,7 +112,8 @@ impl Placement {
     }
 }
 
-/// Bytes that rows take which have `original` bytes in the row stream: a head in place of each length.
+/// Returns the output size of rows that have `original` bytes in the row stream: each length
+/// becomes a head.
 pub fn placed_bytes(rows: usize, original: usize) -> usize {
     original + rows * (ROW_HEAD_BYTES - LENGTH_BYTES as usize)
 }

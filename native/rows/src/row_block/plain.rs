@@ -9,14 +9,14 @@ use super::stats::Stats;
 /// The mode that takes the fewest bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
-    /// Of the whole column.
+    /// Size of the whole column, in bytes.
     pub bytes: usize,
     pub width: u32,
     mode: Mode,
 }
 
 impl Choice {
-    /// For `count` values with these statistics.
+    /// Chooses the mode for `count` values with these statistics.
     pub fn of(stats: &Stats, count: usize) -> Self {
         let mask = stats.mask();
         let mask_bytes = mask.to_le_bytes().iter().filter(|byte| **byte != 0).count();
@@ -49,7 +49,7 @@ impl Choice {
     }
 }
 
-/// Appends the column. `codes` is scratch for as many values.
+/// Appends the column. `codes` is scratch memory for at least as many values.
 pub(crate) fn put_plain(
     kernels: Kernels,
     values: &[u64],

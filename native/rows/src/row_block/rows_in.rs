@@ -5,7 +5,7 @@ use super::scratch::Scratch;
 
 const LENGTH_BYTES: usize = 4;
 
-/// Where the rows of a piece lie.
+/// The positions of the rows in a piece.
 #[derive(Default)]
 pub(crate) struct RowsIn {
     starts: Scratch<u32>,
@@ -16,7 +16,7 @@ pub(crate) struct RowsIn {
 }
 
 impl RowsIn {
-    /// Finds the rows. False: the piece is empty, or it is not whole rows.
+    /// Finds the rows. Returns false if the piece is empty or is not whole rows.
     pub fn find(&mut self, piece: &[u8]) -> Result<bool, RowBlockFault> {
         self.rows = 0;
         (self.shortest, self.longest) = (u64::MAX, 0);
@@ -30,7 +30,7 @@ impl RowsIn {
                 return Ok(false);
             }
             if self.rows == self.starts.values().len() {
-                // Rows of equal lengths need no second growth.
+                // With rows of equal lengths, this estimate needs no second growth.
                 let count = (piece.len() - at) / (LENGTH_BYTES + length);
                 let count = self.rows + count.max(1);
                 self.starts.sized(count)?;
@@ -51,22 +51,22 @@ impl RowsIn {
         self.rows
     }
 
-    /// Where each row starts in the piece.
+    /// Returns the offset of each row in the piece, in bytes.
     pub fn starts(&self) -> &[u32] {
         &self.starts.values()[..self.rows]
     }
 
-    /// In words.
+    /// Returns the length of each row, in words.
     pub fn lengths(&self) -> &[u64] {
         &self.lengths.values()[..self.rows]
     }
 
-    /// Words of the shortest row.
+    /// Returns the words of the shortest row.
     pub fn shortest(&self) -> usize {
         self.shortest as usize
     }
 
-    /// A word of each row, which all rows have.
+    /// Copies one word of each row to `values`. Every row must have that word.
     pub fn column(&self, piece: &[u8], word: usize, values: &mut [u64]) {
         let at = 8 * word;
         if self.shortest == self.longest {
@@ -81,12 +81,12 @@ impl RowsIn {
         }
     }
 
-    /// A word of one row.
+    /// Returns a word of one row.
     pub fn word(&self, piece: &[u8], row: usize, word: usize) -> u64 {
         load(piece, self.starts()[row] as usize + 8 * word)
     }
 
-    /// The bytes of a row.
+    /// Returns the bytes of a row.
     pub fn row<'a>(&self, piece: &'a [u8], row: usize) -> &'a [u8] {
         &piece[self.starts()[row] as usize..][..8 * self.lengths()[row] as usize]
     }

@@ -1,5 +1,5 @@
-//! The loops for AVX2 and BMI2 make the bytes that the portable ones make, and read them to the same rows.
-//! On a processor without these instructions both are the portable ones.
+//! Tests that the loops for AVX2 and BMI2 write the same bytes as the portable ones, and decode
+//! them to the same rows. On a processor without these instructions both are the portable loops.
 
 use super::body::Head;
 use super::decode::BodyDecoder;
@@ -20,8 +20,8 @@ impl Random {
     }
 }
 
-/// A piece of rows of `words` words. Each column has values of one of the kinds that the modes are for, of up to some
-/// number of bits. Behind the words a row may have texts.
+/// Returns a piece of rows of `words` words. The values of each column are of a kind that one of
+/// the modes is for, with up to a random number of bits. A row may have texts after its words.
 fn piece(random: &mut Random, words: usize) -> Vec<u8> {
     let max = if random.below(4) == 0 { 2000 } else { 70 };
     let rows = 1 + random.below(max);
@@ -103,7 +103,7 @@ fn all_loops_make_and_read_the_same_bytes() {
     assert!(packed > rounds / 2, "{packed} bodies");
 }
 
-/// Rows behind their heads as a row stream.
+/// Converts rows with heads to a row stream.
 fn stream(mut rows: &[u8]) -> Vec<u8> {
     let mut stream = Vec::new();
     while let Some((head, rest)) = rows.split_first_chunk::<8>() {

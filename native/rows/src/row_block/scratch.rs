@@ -1,8 +1,8 @@
-//! Memory that is used again and again.
+//! Memory that is reused.
 
 use super::fault::RowBlockFault;
 
-/// Values of which each use writes those that it reads.
+/// Reused values. Each user writes the values before it reads them.
 pub(crate) struct Scratch<T> {
     values: Vec<T>,
 }
@@ -14,7 +14,8 @@ impl<T> Default for Scratch<T> {
 }
 
 impl<T: Copy + Default> Scratch<T> {
-    /// `count` values, each from an earlier use or the default.
+    /// Returns `count` values, whose content is undefined: each is the default or from an earlier
+    /// use.
     pub fn sized(&mut self, count: usize) -> Result<&mut [T], RowBlockFault> {
         if let Some(more) = count.checked_sub(self.values.len()) {
             self.values
@@ -27,7 +28,7 @@ impl<T: Copy + Default> Scratch<T> {
         Ok(&mut self.values[..count])
     }
 
-    /// What the last use wrote, as far as it wrote it.
+    /// Returns the values of the last use, and those of earlier ones after them.
     pub fn values(&self) -> &[T] {
         &self.values
     }
@@ -36,7 +37,7 @@ impl<T: Copy + Default> Scratch<T> {
         self.values.capacity() * size_of::<T>()
     }
 
-    /// Gives back what is above `keep` bytes.
+    /// Shrinks the memory to at most `keep` bytes.
     pub fn clear(&mut self, keep: usize) {
         if self.memory_bytes() > keep {
             self.values.truncate(keep / size_of::<T>());

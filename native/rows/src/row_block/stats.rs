@@ -1,4 +1,4 @@
-//! What the modes of a column need to know of its values.
+//! Statistics of a column's values, from which its mode is chosen.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stats {
@@ -6,18 +6,18 @@ pub(crate) struct Stats {
     pub min: i64,
     pub max: i64,
     pub unsigned_max: u64,
-    /// The least value that is not 0, less 1; all bits set without one.
+    /// The minimum of the values that are not 0, minus 1; all bits are set if there is none.
     pub below_nonzero: u64,
     /// The bits in which values differ.
     pub varying: u64,
     pub min_step: i64,
     pub max_step: i64,
-    /// Values that are the same as the one before.
+    /// Number of values that equal the one before.
     pub repeats: usize,
 }
 
 impl Stats {
-    /// `values` is not empty.
+    /// Computes the statistics of `values`, which must not be empty.
     #[inline(always)]
     pub fn of(values: &[u64]) -> Self {
         let first = values[0];
@@ -51,7 +51,7 @@ impl Stats {
         }
     }
 
-    /// The mask of codes: all bits where too many vary.
+    /// Returns the mask of codes; all bits are set if more than 56 vary.
     pub fn mask(&self) -> u64 {
         if self.varying.count_ones() > 56 {
             u64::MAX

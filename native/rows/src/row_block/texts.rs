@@ -1,4 +1,5 @@
-//! Unpacks the columns TEXT and WIDE, whose words have places that follow from the lengths before them.
+//! Unpacks the columns TEXT and WIDE. The places of their values follow from the lengths before
+//! them.
 
 use super::columns::Columns;
 use super::fault::RowBlockFault;
@@ -9,30 +10,30 @@ use super::scratch::Scratch;
 use zerocopy::little_endian::U64;
 use zerocopy::IntoBytes;
 
-/// Bytes behind a tail, so that its last bytes can be loaded as whole words.
+/// Extra bytes after a tail, so that its last bytes can be loaded as whole words.
 pub(crate) const TAIL_SLACK: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct Texts {
     columns: Vec<TextColumn>,
     used: usize,
-    /// Where in its row each row's next text lies, in bytes.
+    /// Offset of each row's next text in its row, in bytes.
     places: Scratch<u64>,
 }
 
 #[derive(Default)]
 struct TextColumn {
     wide: bool,
-    /// The bytes of each row's text.
+    /// Length of each row's text, in bytes.
     lengths: Scratch<u64>,
 }
 
 /// The rows that texts are written to.
 pub(crate) struct Rows<'a> {
     pub placement: &'a Placement,
-    /// In words.
+    /// The length of each row, in words.
     pub lengths: &'a [u64],
-    /// Packed words of each row.
+    /// Number of packed words of each row.
     pub words: usize,
     pub out: &'a mut [U64],
 }
@@ -46,7 +47,8 @@ impl Texts {
         self.used > 0
     }
 
-    /// Takes the column of the word `word`, if it is one of these modes, and writes the words.
+    /// Takes the column of the word `word` and writes the words, if its mode is TEXT or WIDE.
+    /// Otherwise returns false.
     pub fn take(
         &mut self,
         input: &mut Input,
@@ -96,7 +98,7 @@ impl Texts {
         Ok(true)
     }
 
-    /// Bytes of the tail, when all columns are taken.
+    /// Returns the bytes of the tail, after all columns were taken.
     pub fn tail_bytes(&mut self, row_lengths: &[u64]) -> usize {
         let places = &self.places.values()[..row_lengths.len()];
         let rows = row_lengths.iter().zip(places);
@@ -112,7 +114,7 @@ impl Texts {
         (rests + texts) as usize
     }
 
-    /// Writes the tail's bytes to the rows. `tail` has [`TAIL_SLACK`] bytes more.
+    /// Writes the tail's bytes to the rows. `tail` must have [`TAIL_SLACK`] extra bytes.
     pub fn write(&mut self, tail: &[u8], rows: &mut Rows) -> Result<(), RowBlockFault> {
         let count = rows.lengths.len();
         let places = self.places.sized(count)?;
@@ -168,21 +170,21 @@ impl Texts {
     }
 }
 
-/// A text, as a value of its column tells it.
+/// A text as the value of its column describes it.
 struct Text {
     there: bool,
     bytes: u64,
-    /// Bytes in its row, padding included.
+    /// Bytes that the text takes in its row, padding included.
     room: u64,
 }
 
 impl Text {
-    /// `None`: it is longer than the row's room.
+    /// Returns `None` if the text is longer than `max`, the bytes that its row has left.
     #[inline(always)]
     fn new(value: u64, wide: bool, max: u64) -> Option<Self> {
         let there = wide || value != 0;
         let bytes = if wide { value } else { value.saturating_sub(1) };
-        // All room is whole words, so a text that is not longer has room for its padding too.
+        // `max` is whole words, so a text that is not longer has room for its padding too.
         let fits = match wide {
             true => bytes <= WIDE_BYTES && max >= WIDE_BYTES,
             false => bytes <= max,
@@ -196,7 +198,8 @@ impl Text {
     }
 }
 
-/// Writes the first `bytes` bytes of `from`, which has [`TAIL_SLACK`] bytes more, and zeros behind them.
+/// Writes the first `bytes` bytes of `from` and then zeros. `from` must have [`TAIL_SLACK`] extra
+/// bytes.
 #[inline(always)]
 fn put(from: &[u8], bytes: usize, to: &mut [U64]) {
     const SHORT: usize = 64;
@@ -225,7 +228,7 @@ fn put_words(from: &[u8], bytes: usize, words: &mut [U64]) {
         word.as_mut_bytes().copy_from_slice(piece);
     }
     if let Some(piece) = from[8 * full.len()..].first_chunk::<8>() {
-        // 1 to 8 bytes.
+        // 1 to 8 bytes are left.
         let there = bytes - 8 * full.len();
         last.set(u64::from_le_bytes(*piece) & u64::MAX >> (64 - 8 * there));
     }

@@ -1,4 +1,4 @@
-//! Finds the columns that TEXT and WIDE can stand for, and gathers what they refer to.
+//! Finds the columns that TEXT and WIDE can represent, and gathers the bytes that they refer to.
 
 use super::fault::RowBlockFault;
 use super::mode::{padded, Mode, WIDE_BYTES};
@@ -10,7 +10,7 @@ use super::scratch::Scratch;
 pub(crate) struct TextsIn {
     columns: Vec<Column>,
     used: usize,
-    /// Where in its row each row's next text would lie, in bytes.
+    /// Offset that each row's next text would have in its row, in bytes.
     places: Scratch<u64>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) struct TextsIn {
 struct Column {
     word: usize,
     mode: Option<Mode>,
-    /// What the column inside has.
+    /// The values of the inner column.
     values: Scratch<u64>,
 }
 
@@ -30,7 +30,7 @@ impl TextsIn {
         places.fill(8 * words as u64);
         let last = rows.count() - 1;
         for word in 0..words {
-            // One row tells of most columns that they are not texts.
+            // One row is enough to exclude most columns that are not texts.
             let sample = rows.word(piece, last, word);
             if sample != 0 && sample >> 32 != places[last] {
                 continue;
@@ -73,7 +73,7 @@ impl TextsIn {
         self.used > 0
     }
 
-    /// The mode and the inner values of the word's column, if it is one of these.
+    /// Returns the mode and the inner values of the word's column, if it is TEXT or WIDE.
     pub fn of_word(&self, word: usize, rows: usize) -> Option<(Mode, &[u64])> {
         let columns = &self.columns[..self.used];
         let found = columns.binary_search_by_key(&word, |column| column.word);
@@ -81,8 +81,8 @@ impl TextsIn {
         Some((column.mode?, &column.values.values()[..rows]))
     }
 
-    /// Writes the tail's bytes to `tail`, which has room for the piece, and returns how many. `None`: padding is not
-    /// zeros, so the texts cannot be told by their lengths alone.
+    /// Writes the tail's bytes to `tail`, which must have the piece's length, and returns their
+    /// number. Returns `None` if padding is not zeros: the lengths alone could not restore it.
     pub fn gather(
         &mut self,
         piece: &[u8],
@@ -107,7 +107,7 @@ impl TextsIn {
                 if bytes > 0 {
                     let from = *start as usize + *place as usize;
                     let from = &piece[from..from + padded(bytes) as usize];
-                    // The padding behind the text, which the next text overwrites.
+                    // The padding after the text is copied too, and the next text overwrites it.
                     let last = copy_words(from, &mut tail[end..]);
                     let used = 8 - (padded(bytes) - bytes);
                     padding |= if used < 8 { last >> (8 * used) } else { 0 };
@@ -138,7 +138,7 @@ impl TextsIn {
     }
 }
 
-/// Copies whole words and returns the last. The bytes are not none.
+/// Copies whole words and returns the last. `from` must not be empty.
 #[inline(always)]
 fn copy_words(from: &[u8], to: &mut [u8]) -> u64 {
     const SHORT: usize = 64;
@@ -154,7 +154,7 @@ fn copy_words(from: &[u8], to: &mut [u8]) -> u64 {
         .map_or(0, |word| u64::from_le_bytes(*word))
 }
 
-/// The mode that stands for these words in all rows, whose next texts would be at `places`.
+/// Returns the mode that represents these words in all rows, if the next texts are at `places`.
 fn mode(piece: &[u8], rows: &RowsIn, places: &[u64], words: &[u64]) -> Option<Mode> {
     let (mut some, mut longest, mut shortest) = (0, 0, u64::MAX);
     for ((word, place), length) in words.iter().zip(places).zip(rows.lengths()) {
@@ -171,7 +171,7 @@ fn mode(piece: &[u8], rows: &RowsIn, places: &[u64], words: &[u64]) -> Option<Mo
         // Zeros need no mode of their own.
         return None;
     }
-    // Where all have more than 8 bytes, both modes say the same.
+    // If all values have more than 8 bytes, both modes give the same result.
     let may_be_wide = longest <= WIDE_BYTES && shortest <= WIDE_BYTES - 8;
     if may_be_wide && is_wide(piece, rows, places, words) {
         return Some(Mode::Wide);
@@ -179,7 +179,8 @@ fn mode(piece: &[u8], rows: &RowsIn, places: &[u64], words: &[u64]) -> Option<Mo
     Some(Mode::Text)
 }
 
-/// Whether each row has 16 bytes for its value. Behind a short text is the next text, or the row's end.
+/// Returns whether each row has 16 bytes for its value. A short text is followed by the next text,
+/// or by the row's end.
 fn is_wide(piece: &[u8], rows: &RowsIn, places: &[u64], words: &[u64]) -> bool {
     let mut rows = rows
         .starts()

@@ -1,10 +1,10 @@
-//! What may happen to a part's bytes.
+//! Damages the bytes of a part.
 
 use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 pub enum Damage {
-    /// The byte `at` (modulo the length) is changed. In a part of LZ4 blocks `near` is the distance
+    /// Changes the byte `at` (modulo the length). In a part of LZ4 blocks `near` is the distance
     /// from a block's start, so that headers are hit as often as bodies.
     Change {
         at: usize,

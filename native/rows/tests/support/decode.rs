@@ -1,15 +1,15 @@
-//! Decodes whole parts and looks at every batch.
+//! Decodes whole parts and checks every batch.
 
 use faro_rows::{Batch, Codec, Corruption, Piece, RowDecoder, ROW_HEAD_BYTES};
 
-/// The rows of a batch; panics where its layout is not what lib.rs says.
+/// Returns the rows of a batch. Panics if its layout is not the one that lib.rs describes.
 pub fn rows_of(batch: Batch<'_>) -> Vec<Vec<u8>> {
     let mut rows = Vec::new();
     collect(batch, &mut rows, &mut Vec::new());
     rows
 }
 
-/// Appends the rows of a batch; a row that comes in pieces grows in `long` until it is whole.
+/// Appends the rows of a batch to `rows`. A row in pieces is collected in `long` until it is whole.
 pub fn collect(batch: Batch<'_>, rows: &mut Vec<Vec<u8>>, long: &mut Vec<u8>) {
     match batch {
         Batch::Empty => {}
@@ -18,7 +18,7 @@ pub fn collect(batch: Batch<'_>, rows: &mut Vec<Vec<u8>>, long: &mut Vec<u8>) {
             piece: Piece { offset, row_bytes },
         } => {
             if offset == 0 {
-                // The row before, if it was not whole, was of a part that was abandoned.
+                // An incomplete row in `long` belonged to a part that was abandoned.
                 long.clear();
             }
             assert!(!bytes.is_empty());
@@ -44,7 +44,7 @@ pub fn collect(batch: Batch<'_>, rows: &mut Vec<Vec<u8>>, long: &mut Vec<u8>) {
     }
 }
 
-/// What came of a part: the rows in front of its end or of the corruption.
+/// The result of decoding a part: the rows before its end or before the corruption.
 pub struct Outcome {
     pub rows: Vec<Vec<u8>>,
     pub error: Option<Corruption>,
@@ -57,7 +57,7 @@ impl Outcome {
     }
 }
 
-/// Decodes one part, pushed in pieces of the lengths of `cuts`, again and again (0 counts as 1).
+/// Decodes one part in pushes whose lengths repeat `cuts` (0 counts as 1).
 pub fn decode(decoder: &mut RowDecoder, part: &[u8], cuts: &[usize]) -> Outcome {
     let (mut rows, mut long) = (Vec::new(), Vec::new());
     let error = push_all(decoder, part, cuts, &mut rows, &mut long).err();
@@ -99,7 +99,8 @@ fn push_all(
     Ok(())
 }
 
-/// A batch that is full has a row, or a piece of one: otherwise nothing would go on.
+/// Takes a full batch. It must have a row or a piece of one: otherwise the decoder would make no
+/// progress.
 fn filled(decoder: &mut RowDecoder, rows: &mut Vec<Vec<u8>>, long: &mut Vec<u8>) {
     assert!(decoder.has_batch());
     collect(decoder.turn(), rows, long);

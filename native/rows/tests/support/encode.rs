@@ -1,4 +1,4 @@
-//! Encoders of the tests and benchmarks: the row stream, and lz4-java's and zstd's streams.
+//! Encodes rows for tests and benchmarks: as the row stream, and as lz4-java's and zstd's streams.
 #![allow(dead_code, reason = "each binary uses a part")]
 
 use twox_hash::XxHash32;
@@ -14,7 +14,8 @@ pub fn row_stream(rows: &[impl AsRef<[u8]>]) -> Vec<u8> {
     bytes
 }
 
-/// A block's header as lz4-java writes it. `level` as in the token: blocks of up to 1 << (10 + level).
+/// Returns a block's header as lz4-java writes it. `level` is the token's, for blocks of up to 1 <<
+/// (10 + level) bytes.
 pub fn lz4_header(method: u8, level: u8, compressed: u32, original: u32, hash: u32) -> Vec<u8> {
     let mut header = b"LZ4Block".to_vec();
     header.push(method | level);
@@ -28,7 +29,7 @@ pub fn lz4_hash(original: &[u8]) -> u32 {
     XxHash32::oneshot(0x9747_b28c, original) & 0x0fff_ffff
 }
 
-/// A block, raw where LZ4 does not make it smaller.
+/// Returns a block, raw if LZ4 does not make it smaller.
 pub fn lz4_block(original: &[u8]) -> Vec<u8> {
     let mut level = 0;
     while 1 << (10 + level) < original.len() {
@@ -56,14 +57,14 @@ pub fn lz4_end_block() -> Vec<u8> {
     lz4_header(0x10, 5, 0, 0, 0)
 }
 
-/// One stream with blocks of `block_bytes`, and its end block.
+/// Returns one stream with blocks of `block_bytes`, and its end block.
 pub fn lz4_stream(original: &[u8], block_bytes: usize) -> Vec<u8> {
     let mut stream: Vec<u8> = original.chunks(block_bytes).flat_map(lz4_block).collect();
     stream.extend(lz4_end_block());
     stream
 }
 
-/// One frame as zstd-jni's streams write it: level 1, a window of 512 KiB, no content size.
+/// Returns one frame as zstd-jni's streams write it: level 1, a window of 512 KiB, no content size.
 pub fn zstd_frame(original: &[u8], checksum: bool) -> Vec<u8> {
     let mut context = CCtx::create();
     for parameter in [

@@ -1,8 +1,9 @@
-//! The checks of the fuzz targets. They hold for every input. tests/corpus.rs runs them again on the
-//! inputs that are kept.
+//! The checks of the fuzz targets, which must hold for every input. tests/corpus.rs runs them again
+//! on the inputs that are kept.
 //!
-//! The first four bytes of an input are the lengths of two pushes, as little-endian `u16`, which
-//! take turns; the rest is the part. `compress` has a byte in front: the codec and zstd's level.
+//! The first four bytes of an input are two push lengths as little-endian `u16`, which alternate;
+//! the rest is the part. An input of `compress` begins with one more byte, for the codec and zstd's
+//! level.
 
 use super::decode::{decode, decoder};
 use super::encode::{lz4_hash, row_stream};
@@ -17,14 +18,14 @@ fn split(bytes: &[u8]) -> Option<([usize; 2], &[u8])> {
     Some(([cut(0), cut(2)], part))
 }
 
-/// The row stream.
+/// Checks a plain row stream.
 pub fn plain(bytes: &[u8]) {
     if let Some((cuts, part)) = split(bytes) {
         same_in_any_cuts(Codec::None, part, &cuts);
     }
 }
 
-/// LZ4 blocks: as they come, and with right checksums, which no fuzzer would guess.
+/// Checks LZ4 blocks twice: unchanged, and with correct checksums, which no fuzzer would guess.
 pub fn lz4(bytes: &[u8]) {
     if let Some((cuts, part)) = split(bytes) {
         same_in_any_cuts(Codec::Lz4, part, &cuts);
@@ -32,8 +33,8 @@ pub fn lz4(bytes: &[u8]) {
     }
 }
 
-/// Row blocks: the rest of the input is a body behind three bytes, the method and the original length. Wrong bodies
-/// must be refused, and right ones be whole rows.
+/// Checks a row block. The input's first three bytes are the method and the original length, the
+/// rest is the body. A wrong body must be refused, and a right one must be whole rows.
 pub fn row_blocks(bytes: &[u8]) {
     let Some((cuts, part)) = split(bytes) else {
         return;
@@ -46,7 +47,8 @@ pub fn row_blocks(bytes: &[u8]) {
     same_in_any_cuts(Codec::Lz4, &row_block(method, original, body), &cuts);
 }
 
-/// The decoder reads the rows that the encoder packed. As [`compress`], with a byte of packed words in front.
+/// Checks that the decoder restores the rows that the encoder packed. The input is that of
+/// [`compress`], with a second byte for the number of packed words.
 pub fn pack(bytes: &[u8]) {
     let [choice, words, rest @ ..] = bytes else {
         return;
@@ -57,7 +59,7 @@ pub fn pack(bytes: &[u8]) {
     let compressor = BlockCompressor::new(codec, 1, 1 << 20).expect("a compressor");
     let mut compressor = compressor.with_row_blocks((*words).into());
     let mut part = Vec::new();
-    // The same rows again and again, so that the guard chooses.
+    // The same rows repeat, so that the guard has tries to choose from.
     for _ in 0..1 + choice / 2 % 4 {
         let start = part.len();
         part.resize(start + compressor.max_bytes(stream.len()), 0xa5);
@@ -71,20 +73,21 @@ pub fn pack(bytes: &[u8]) {
     assert_eq!(read.len(), rows.len() * usize::from(1 + choice / 2 % 4));
 }
 
-/// zstd frames.
+/// Checks zstd frames.
 pub fn zstd(bytes: &[u8]) {
     let Some((cuts, part)) = split(bytes) else {
         return;
     };
     let whole = decode(&mut decoder(Codec::Zstd, 4096), part, &[]);
     let pieces = decode(&mut decoder(Codec::Zstd, 64), part, &cuts);
-    // How far a broken frame is decoded may depend on the cuts.
+    // The cuts may change how far a broken frame is decoded.
     if whole.error.is_none() && pieces.error.is_none() {
         assert!(whole.rows == pieces.rows);
     }
 }
 
-/// The decoder reads what the compressor wrote. The part is rows, each behind a byte with its length.
+/// Checks that the decoder reads what the compressor wrote. The part is rows, each after a byte
+/// with its length.
 pub fn compress(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else {
         return;
@@ -117,8 +120,8 @@ pub fn compress(bytes: &[u8]) {
     assert!(read.rows == rows);
 }
 
-/// Rows and corruption do not depend on the pushes or on the size of a batch, and the decoder goes
-/// on after a corruption.
+/// Checks that rows and corruption do not depend on the pushes or on the size of a batch, and that
+/// the decoder can decode again after a corruption.
 fn same_in_any_cuts(codec: Codec, part: &[u8], cuts: &[usize]) {
     let whole = decode(&mut decoder(codec, 4096), part, &[]);
     let mut small = decoder(codec, 64);
@@ -129,7 +132,7 @@ fn same_in_any_cuts(codec: Codec, part: &[u8], cuts: &[usize]) {
     }
 }
 
-/// The first byte of each is its length in words of 8 bytes.
+/// Splits bytes into rows. The byte before each row is its length in words of 8 bytes.
 fn rows(mut bytes: &[u8]) -> Vec<&[u8]> {
     let mut rows = Vec::new();
     while let [words, rest @ ..] = bytes {
@@ -140,7 +143,8 @@ fn rows(mut bytes: &[u8]) -> Vec<&[u8]> {
     rows
 }
 
-/// The part with the magic and the checksum of each block put right, as far as its blocks decompress.
+/// Returns the part with the magic and the checksum of each block corrected, up to the first block
+/// that does not decompress.
 fn sealed(part: &[u8]) -> Vec<u8> {
     let mut part = part.to_vec();
     let mut at = 0;

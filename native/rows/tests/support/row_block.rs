@@ -1,11 +1,11 @@
-//! Row blocks put together by hand, after docs/row-block-format.md and not with Faro's encoder.
+//! Builds row blocks by hand, from docs/row-block-format.md and without Faro's encoder.
 #![allow(dead_code, reason = "each binary uses a part")]
 
 use crc_fast::{CrcAlgorithm, Digest};
 
 pub const HEADER_BYTES: usize = 21;
 
-/// A block with a right header.
+/// Returns a block with a correct header.
 pub fn row_block(method: u8, original: usize, body: &[u8]) -> Vec<u8> {
     let mut level = 0;
     while 1 << (10 + level) < original {
@@ -27,7 +27,7 @@ pub fn checksum(fields: &[u8], body: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// A body: its head, its columns, the stored tail and the zeros behind it.
+/// Returns a body: its head, its columns, the stored tail and the zeros after it.
 pub fn body(rows: u32, words: u16, columns: &[Vec<u8>], stored: &[u8]) -> Vec<u8> {
     let mut body = rows.to_le_bytes().to_vec();
     body.extend(words.to_le_bytes());
@@ -38,7 +38,7 @@ pub fn body(rows: u32, words: u16, columns: &[Vec<u8>], stored: &[u8]) -> Vec<u8
     body
 }
 
-/// Codes of `width` bits, bit by bit.
+/// Packs codes of `width` bits, one bit at a time.
 pub fn codes(codes: &[u64], width: usize) -> Vec<u8> {
     let mut bytes = vec![0; (codes.len() * width).div_ceil(8)];
     for (index, code) in codes.iter().enumerate() {
@@ -54,7 +54,7 @@ pub fn codes(codes: &[u64], width: usize) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a base, without the zeros at its upper end.
+/// Returns the bytes of a base, without the zeros at its upper end.
 fn base(value: u64) -> Vec<u8> {
     let mut bytes = value.to_le_bytes().to_vec();
     while bytes.last() == Some(&0) {
@@ -75,7 +75,8 @@ pub fn constant(value: u64) -> Vec<u8> {
     column(0, &[&[0]], &base(value), &[])
 }
 
-/// The bits of the mask come from the values, all others from the first of them.
+/// Returns a MASK column. The bits of the mask come from the values, all other bits from the first
+/// value.
 pub fn mask(mask: u64, values: &[u64]) -> Vec<u8> {
     let bytes = mask.to_le_bytes();
     let which = (0..8).fold(0, |which, at| which | u8::from(bytes[at] != 0) << at);
@@ -130,7 +131,7 @@ pub fn delta(width: usize, step: u64, values: &[u64]) -> Vec<u8> {
     )
 }
 
-/// `of_entries` is the column of the entries.
+/// Returns a DICT column. `of_entries` is the column of the entries.
 pub fn dictionary(entries: &[u64], of_entries: &[u8], values: &[u64]) -> Vec<u8> {
     let place = |value: &u64| entries.iter().position(|entry| entry == value);
     let places: Vec<u64> = values
@@ -146,7 +147,7 @@ pub fn dictionary(entries: &[u64], of_entries: &[u8], values: &[u64]) -> Vec<u8>
     )
 }
 
-/// `of_runs` is the column of the runs' values.
+/// Returns a RUNS column. `of_runs` is the column of the runs' values.
 pub fn runs(values: &[u64], of_runs: &[u8]) -> Vec<u8> {
     let changes =
         std::iter::once(0).chain(values.windows(2).map(|pair| u64::from(pair[0] != pair[1])));

@@ -1,4 +1,4 @@
-//! Rows as Spark's `UnsafeRowWriter` lays them out.
+//! Builds rows as Spark's `UnsafeRowWriter` lays them out.
 #![allow(dead_code, reason = "each binary uses a part")]
 
 /// The value of a field.
@@ -9,12 +9,13 @@ pub enum Field {
     /// A text, or the bytes of a nested value.
     Text(Vec<u8>),
     NullText,
-    /// A decimal of more than 18 digits: at most 16 bytes, for which the row always has 16.
+    /// A decimal of more than 18 digits: at most 16 bytes, in a row that always has 16 bytes for
+    /// it.
     Decimal(Vec<u8>),
     NullDecimal,
 }
 
-/// The packed words of rows of so many fields.
+/// Returns the number of packed words of rows with `fields` fields.
 pub fn words(fields: usize) -> usize {
     fields.div_ceil(64) + fields
 }

@@ -1,4 +1,4 @@
-//! Runs seeds, several at a time; see `make simulate`.
+//! Runs seeds, several at a time, for `make simulate`.
 
 use faro_simulation::{Outputs, Profile, Seed};
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ fn profile(name: &str) -> Result<Profile, String> {
         .ok_or(format!("no profile {name:?}; there are {:?}", Profile::ALL))
 }
 
-/// What the runs of one profile gave.
+/// The sums over all runs of one profile.
 #[derive(Default)]
 struct Sum {
     seeds: u64,
@@ -70,7 +70,7 @@ struct Sum {
     slowest_healthy: Duration,
 }
 
-/// What all threads share.
+/// The state that all threads share.
 struct Shared {
     asked: Asked,
     outputs: Outputs,

@@ -1,4 +1,4 @@
-//! What a network is like: chosen once for each run, and for each link of it.
+//! The bounds and speeds of a network, chosen once for each run.
 
 use crate::dice::Dice;
 use std::time::Duration;
@@ -6,23 +6,24 @@ use std::time::Duration;
 /// Bounds and speeds of all links of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct Conditions {
-    /// One way, the least.
+    /// Minimum latency in one direction.
     pub(crate) latency: Duration,
-    /// A packet may take so much longer, at most.
+    /// Maximum extra time of a packet.
     pub(crate) jitter: Duration,
-    /// Bytes in a second.
+    /// Bytes per second.
     pub(crate) bandwidth: u64,
-    /// Bytes on the way that the receiver has not taken: the kernel's buffers, or a device's credits.
+    /// Maximum number of bytes that were sent and that the receiver has not taken: the kernel's
+    /// buffers, or a device's credits.
     pub(crate) window: usize,
-    /// Bytes that a connection queues before it is full.
+    /// Maximum number of bytes that a connection queues.
     pub(crate) queued_bytes: usize,
-    /// Posts that it queues.
+    /// Maximum number of posts that a connection queues.
     pub(crate) queued_posts: usize,
-    /// Exposures of one connection.
+    /// Maximum number of exposures of a connection.
     pub(crate) exposures: usize,
-    /// Of 1,000 payloads, so many have a wrong bit.
+    /// Number of payloads in 1,000 in which a bit flips.
     pub(crate) corrupt: u64,
-    /// Of 1,000 losses of a connection, so many are noticed by deadlines only.
+    /// Number of lost connections in 1,000 that only deadlines detect.
     pub(crate) silent_losses: u64,
 }
 

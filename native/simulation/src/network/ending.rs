@@ -1,4 +1,4 @@
-//! How connections end: by a goodbye, by a loss, with their process or its device.
+//! Ends connections: by a goodbye, by a loss, or with their process or its device.
 
 use super::link::Side;
 use super::pipe::{Packet, Post};
@@ -8,11 +8,11 @@ use crate::step::{End, LinkId, NetworkStep, Step};
 use faro_fabric::{CloseReason, ConnectionId, Event, Outcome};
 use std::time::Duration;
 
-/// The kernel or a device notices a loss within this time, if at all.
+/// Maximum time within which the kernel or a device notices a loss, if at all.
 const NOTICED: Duration = Duration::from_millis(50);
 
 impl Network {
-    /// A process closes a connection.
+    /// Closes a connection for a process.
     pub(crate) fn disconnect(
         &mut self,
         core: &mut Core,
@@ -33,7 +33,7 @@ impl Network {
         self.send_packet(core, id, end, Packet::Goodbye { detail });
     }
 
-    /// The connection ends at that end: all that is pending there ends, then it does.
+    /// Ends the connection at one end: first all that is pending there, then the connection.
     pub(super) fn end(&mut self, core: &mut Core, id: LinkId, end: End, reason: CloseReason) {
         let Some(link) = self.links.get_mut(&id) else {
             return;
@@ -78,7 +78,7 @@ impl Network {
         self.wake(core, site);
     }
 
-    /// The connection of these two nodes is lost, at whatever it is doing.
+    /// Loses all connections between two nodes, whatever is in progress on them.
     pub(crate) fn cut_between(&mut self, core: &mut Core, nodes: (usize, usize)) {
         let node = |site: usize| self.sites.get(site).map(|site| site.node);
         let links = self.links.values().filter(|link| {
@@ -99,7 +99,7 @@ impl Network {
             let to = link.side(end.other());
             let (site, connection, side) = (to.site, to.connection, to.side);
             let mut lost = link.pipe(end).lose().into_iter();
-            // The front of what was arriving may be in memory.
+            // The beginning of an arriving write may already be in memory.
             if let Some(Packet::Write { bytes, target, .. }) = lost.next().map(|f| f.packet) {
                 if side == Side::Open {
                     self.land_in_part(core, site, connection, (&bytes, &target));
@@ -126,7 +126,7 @@ impl Network {
         }
     }
 
-    /// A process, or its fabric, is gone without a goodbye.
+    /// Removes a process, or its fabric, without a goodbye.
     pub(crate) fn drop_site(&mut self, core: &mut Core, site: usize) {
         let its = &mut self.sites[site];
         its.is_alive = false;
@@ -145,13 +145,13 @@ impl Network {
         }
     }
 
-    /// The device of a site is gone.
+    /// Takes a site's device away.
     pub(crate) fn lose_device(&mut self, core: &mut Core, site: usize) {
         self.sites[site].outage = Outage::Gone;
         self.wake(core, site);
     }
 
-    /// A revocation that the owner waits for.
+    /// Plans the end of a revocation that the owner waits for.
     pub(crate) fn let_go_later(&mut self, core: &mut Core, site: usize, key: u64) {
         let at = core.now
             + core

@@ -1,4 +1,4 @@
-//! One connection, with its two ends.
+//! A connection with its two ends.
 
 use super::pipe::Pipe;
 use crate::core::Time;
@@ -7,26 +7,26 @@ use faro_fabric::{ConnectionId, Identity};
 use faro_pool::Lease;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a side knows of the connection.
+/// The state of the connection at one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// It has not accepted it.
+    /// The acceptor has not accepted it.
     Unknown,
-    /// It waits for the other side.
+    /// The dialler waits for the acceptor.
     Opening,
     Open,
-    /// It has ended there, and was reported.
+    /// It has ended at this side, and the end was reported.
     Closed,
 }
 
-/// One side's state.
+/// The data of one side.
 pub(super) struct SideState {
     pub(super) site: usize,
     pub(super) connection: ConnectionId,
     pub(super) side: Side,
-    /// Reads under way, by token.
+    /// Posted reads, by token.
     pub(super) reads: BTreeMap<u64, Lease>,
-    /// Writes that a device has not reported, with their sources, oldest first.
+    /// Writes that a device has not reported, with their sources; the oldest is first.
     pub(super) writes: VecDeque<(u64, std::sync::Arc<Lease>)>,
 }
 
@@ -42,18 +42,18 @@ impl SideState {
     }
 }
 
-/// One connection.
+/// A connection.
 pub(crate) struct Link {
     pub(super) id: LinkId,
     pub(super) expected: Identity,
     pub(super) location: String,
-    /// Of the dialler and of the acceptor.
+    /// The sides of the dialler and of the acceptor, in this order.
     pub(super) sides: [SideState; 2],
-    /// From the dialler, and to it.
+    /// The pipes from the dialler and to it, in this order.
     pub(super) pipes: [Pipe; 2],
-    /// Nothing moves any more.
+    /// True if the connection was lost: no packet moves any more.
     pub(super) is_cut: bool,
-    /// One way.
+    /// Latency in one direction.
     pub(super) latency: Time,
     pub(super) bandwidth: u64,
 }
@@ -85,7 +85,7 @@ impl Link {
         &mut self.sides[end as usize]
     }
 
-    /// What that end sends.
+    /// Returns the pipe that this end sends to.
     pub(super) fn pipe(&mut self, end: End) -> &mut Pipe {
         &mut self.pipes[end as usize]
     }

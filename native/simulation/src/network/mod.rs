@@ -1,15 +1,16 @@
-//! The network between the processes of a simulation: what its fabrics do, and what goes wrong.
+//! The network between the processes of a simulation, with its faults.
 //!
 //! ```text
-//!   SimulatedFabric ── one for each fabric of a process: the contract of `Fabric`
+//!   SimulatedFabric ── one for each fabric of a process; implements `Fabric`
 //!        │
-//!   Network ── sites   what each fabric has: connections, exposures, events that it will report
+//!   Network ── sites   each fabric's connections, exposures, and events to report
 //!              links   connections, each with two pipes
 //!              pipes   queued posts ─▶ packets on the wire ─▶ the other side
 //! ```
-//! Two kinds, which differ as the real ones do. Over `Tcp` a receiver takes packets when its thread polls, a write has
-//! ended when the kernel has the bytes, and a revocation is at once. Over `Verbs` writes and reads reach memory without
-//! the receiver's process, a write has ended when it was taken, and what may still be written is returned later.
+//! Two kinds of network differ as the real ones do. Over `Tcp` a receiver takes packets when its
+//! thread polls, a write ends when the kernel has the bytes, and a revocation takes effect at once.
+//! Over `Verbs` writes and reads reach memory without the receiver's process, a write ends when the
+//! receiver's device has taken it, and memory that may still be written is returned later.
 
 mod conditions;
 mod ending;
@@ -32,22 +33,22 @@ use link::Link;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Whether a device is there.
+/// The state of a site's device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outage {
-    /// It is.
+    /// It works.
     None,
     /// It is gone for good.
     Gone,
 }
 
-/// All of it.
+/// The network.
 pub(crate) struct Network {
     pub(crate) conditions: Conditions,
     pub(crate) sites: Vec<Site>,
     links: BTreeMap<LinkId, Link>,
     next_link: LinkId,
-    /// Links of these pairs of nodes are so much slower.
+    /// Pairs of nodes with slow links, and the factor by which they are slower.
     pub(crate) slow: BTreeMap<(usize, usize), u64>,
 }
 
@@ -62,7 +63,7 @@ impl Network {
         }
     }
 
-    /// A new fabric of the process of a node; its number.
+    /// Adds a fabric of a node's process and returns its number.
     pub(crate) fn add_site(
         &mut self,
         place: (usize, usize),
@@ -105,7 +106,7 @@ impl Network {
         }
     }
 
-    /// The thread of the site takes a turn soon.
+    /// Plans a turn of the site's thread within 20 µs.
     pub(crate) fn wake(&mut self, core: &mut Core, site: usize) {
         let soon = core
             .dice
@@ -113,7 +114,7 @@ impl Network {
         self.turn_at(core, site, core.now + soon);
     }
 
-    /// The thread of the site takes a turn at that time, or before.
+    /// Plans a turn of the site's thread for that time, unless an earlier one is planned.
     pub(crate) fn turn_at(&mut self, core: &mut Core, site: usize, at: Time) {
         let its = &mut self.sites[site];
         let at = at.max(its.last_turn + its.pace.pause);
@@ -123,7 +124,7 @@ impl Network {
         }
     }
 
-    /// What a thread gets that polls its fabric. True: its device is gone.
+    /// Polls a site's fabric for its thread. Returns true if the device is gone.
     pub(crate) fn poll(
         &mut self,
         core: &mut Core,
@@ -146,12 +147,13 @@ impl Network {
         false
     }
 
-    /// Its process can use it.
+    /// Returns whether the site's device works.
     pub(crate) fn has_device(&self, site: usize) -> bool {
         self.sites[site].outage == Outage::None
     }
 
-    /// Posts that wait, and packets on their way, of connections that are open at both ends.
+    /// Returns the number of queued posts and of packets on their way, over connections that are
+    /// open at both ends.
     pub(crate) fn under_way(&self) -> usize {
         let open = self.links.values().filter(|link| {
             !link.is_cut && link.is_open(End::Dialler) && link.is_open(End::Acceptor)

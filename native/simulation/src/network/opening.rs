@@ -1,4 +1,4 @@
-//! How connections begin.
+//! Opens connections.
 
 use super::link::{Link, Side};
 use super::pipe::Packet;
@@ -9,11 +9,11 @@ use faro_fabric::{CloseReason, ConnectionId, Event, Identity};
 use faro_secure::HandshakeError;
 use std::time::Duration;
 
-/// Dials are given up so long after their deadline.
+/// Time after a dial's deadline at which the network gives it up.
 const LATE: Duration = Duration::from_millis(10);
 
 impl Network {
-    /// A process begins a connection.
+    /// Begins a connection for a process.
     pub(crate) fn dial(
         &mut self,
         core: &mut Core,
@@ -38,7 +38,7 @@ impl Network {
         connection
     }
 
-    /// Latency and bandwidth of a new link.
+    /// Returns the latency and bandwidth of a new link.
     fn speed(&self, core: &mut Core, site: usize, location: &str) -> (Time, u64) {
         let jitter = core.dice.time(Time::ZERO..self.conditions.jitter);
         let from = self.sites[site].node;
@@ -75,7 +75,7 @@ impl Network {
         }
     }
 
-    /// A process takes the connections that peers begin.
+    /// Accepts, for a process, the connections that peers have begun.
     pub(super) fn accept(&mut self, core: &mut Core, site: usize) {
         while let Some(id) = self.sites[site].dials.pop_front() {
             let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
@@ -103,7 +103,7 @@ impl Network {
         }
     }
 
-    /// The dialler hears of the acceptor.
+    /// Tells the dialler that the acceptor has accepted.
     pub(super) fn welcomed(&mut self, core: &mut Core, id: LinkId) {
         let Some(link) = self.links.get_mut(&id) else {
             return;

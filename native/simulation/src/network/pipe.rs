@@ -1,4 +1,4 @@
-//! One direction of a connection: what waits to be sent, and what is on its way.
+//! One direction of a connection: its queued posts, and its packets on the wire.
 
 use super::Conditions;
 use crate::core::Time;
@@ -7,10 +7,10 @@ use faro_pool::Lease;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of a frame beside its payload.
+/// Bytes of a frame without its payload.
 const HEAD_BYTES: usize = 48;
 
-/// What a side has posted, and was not sent yet.
+/// A post that was not sent yet.
 pub(super) enum Post {
     Message(Message),
     Write {
@@ -26,7 +26,7 @@ pub(super) enum Post {
         token: u64,
         source: RemoteRange,
     },
-    /// `None`: refused.
+    /// The bytes that were read, or `None` if the read was refused.
     ReadReply {
         token: u64,
         bytes: Option<Vec<u8>>,
@@ -52,11 +52,11 @@ pub(super) enum Packet {
         token: u64,
         bytes: Option<Vec<u8>>,
     },
-    /// Of a write, on fabrics that tell its end.
+    /// The result of a write, on fabrics that report it.
     WriteReply {
         taken: bool,
     },
-    /// The other side has ended the connection; `None`: without a word.
+    /// The sender has ended the connection, with a reason or without.
     Goodbye {
         detail: Option<String>,
     },
@@ -88,7 +88,7 @@ impl Packet {
             }
     }
 
-    /// A device takes it without the receiver's process.
+    /// Returns whether a device takes the packet without the receiver's process.
     pub(super) fn is_one_sided(&self) -> bool {
         match self {
             Self::Write { .. }
@@ -112,29 +112,29 @@ impl Packet {
     }
 }
 
-/// A packet and when it arrives.
+/// A packet and the time at which it arrives.
 pub(super) struct Flight {
     pub(super) arrives: Time,
     pub(super) packet: Packet,
 }
 
-/// One direction.
+/// One direction of a connection.
 #[derive(Default)]
 pub(super) struct Pipe {
     pub(super) queued: VecDeque<Post>,
     queued_bytes: usize,
-    /// In order; the receiver has not taken them.
+    /// Packets that the receiver has not taken, in order.
     pub(super) wire: VecDeque<Flight>,
     wire_bytes: usize,
-    /// When the last bit that was sent leaves, and when the last packet arrives.
+    /// The times at which the last bit leaves the sender, and at which the last packet arrives.
     line_free: Time,
     last_arrival: Time,
-    /// The sender was told that there is no room.
+    /// True if the sender was told that there is no room.
     pub(super) sender_waits: bool,
 }
 
 impl Pipe {
-    /// Whether one more post of that size may wait.
+    /// Returns whether one more post of `bytes` bytes may be queued.
     pub(super) fn has_room(&self, bytes: usize, conditions: &Conditions) -> bool {
         self.queued.is_empty()
             || self.queued.len() < conditions.queued_posts
@@ -146,7 +146,7 @@ impl Pipe {
         self.queued.push_back(post);
     }
 
-    /// The next post that may be sent now.
+    /// Takes the next post, if the window has room for it.
     pub(super) fn next(&mut self, conditions: &Conditions) -> Option<Post> {
         let bytes = self.queued.front()?.bytes();
         if self.wire_bytes > 0 && self.wire_bytes + bytes > conditions.window {
@@ -156,7 +156,7 @@ impl Pipe {
         self.queued.pop_front()
     }
 
-    /// Sends a packet; when it arrives.
+    /// Sends a packet and returns the time at which it arrives.
     pub(super) fn send(&mut self, now: Time, delay: Time, bandwidth: u64, packet: Packet) -> Time {
         let bytes = packet.bytes();
         let takes =
@@ -180,13 +180,13 @@ impl Pipe {
         Some(flight.packet)
     }
 
-    /// Nothing of it arrives any more.
+    /// Loses all packets on the wire, and returns them.
     pub(super) fn lose(&mut self) -> VecDeque<Flight> {
         self.wire_bytes = 0;
         std::mem::take(&mut self.wire)
     }
 
-    /// Posts that were not sent.
+    /// Removes and returns the posts that were not sent.
     pub(super) fn flush(&mut self) -> VecDeque<Post> {
         self.queued_bytes = 0;
         std::mem::take(&mut self.queued)

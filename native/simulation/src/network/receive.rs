@@ -1,4 +1,4 @@
-//! What arrives at a process, or at its device.
+//! Takes packets that arrive at a process or at its device.
 
 use super::link::Side;
 use super::pipe::Packet;
@@ -8,16 +8,19 @@ use crate::step::{End, LinkId};
 use faro_fabric::{CloseReason, ConnectionId, Event, Exposure, FabricKind, Outcome, RemoteRange};
 
 impl Network {
-    /// A packet from that end has arrived: a device takes it, a process when it polls.
+    /// Handles the arrival of a packet from that end: a device takes it at once, a process when it
+    /// polls.
     pub(super) fn arrived(&mut self, core: &mut Core, id: LinkId, from: End) {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
             return;
         };
         let to = link.side(from.other());
         match to.side {
-            // The connection has ended: the packet is dropped. The sender gets a packet that says so.
+            // The connection has ended here: the packet is dropped. The other end learns of it by
+            // the goodbye.
             Side::Closed => while link.pipe(from).take(core.now, |_| true).is_some() {},
-            // A goodbye of a dialler that was not accepted yet: its dial finds nothing.
+            // The dialler has ended a connection that was not accepted yet, so nothing is left to
+            // accept.
             Side::Unknown => {
                 if link.side(from).side == Side::Closed {
                     link.is_cut = true;
@@ -33,14 +36,15 @@ impl Network {
         }
     }
 
-    /// A process takes what has arrived, of all its connections in turn. True: there is more.
+    /// Takes the packets that have arrived for a process, from all its connections in turn. Returns
+    /// true if there are more.
     pub(super) fn receive(&mut self, core: &mut Core, site: usize) -> bool {
         let mut room = self.sites[site].pace.packets;
         let mut from: Vec<(LinkId, End)> = self.sites[site].connections.values().copied().collect();
         if from.is_empty() {
             return false;
         }
-        // Which connection the kernel reports first is its own choice.
+        // The kernel may report any connection first, so the dice choose it.
         let first = core.dice.place(from.len());
         from.rotate_left(first);
         for (id, end) in from {
@@ -54,7 +58,7 @@ impl Network {
         false
     }
 
-    /// Takes a packet that has arrived.
+    /// Takes one packet that has arrived and that `which` accepts. Returns whether there was one.
     fn take_one(
         &mut self,
         core: &mut Core,
@@ -74,7 +78,7 @@ impl Network {
             packet.name()
         ));
         self.deliver(core, id, from.other(), packet);
-        // The messages that were taken leave room for more.
+        // The packet that was taken makes room in the window for more.
         self.pump(core, id, from);
         true
     }
@@ -153,7 +157,7 @@ impl Network {
         }
     }
 
-    /// Bytes of a peer reach memory, if it may write there.
+    /// Writes a peer's bytes to memory, if the peer may write there. Returns whether it may.
     fn land(
         &mut self,
         site: usize,
@@ -182,7 +186,7 @@ impl Network {
         true
     }
 
-    /// The front of a write reaches memory: its connection is lost in the middle of it.
+    /// Writes a random part of a write to memory, because its connection is lost in the middle.
     pub(super) fn land_in_part(
         &mut self,
         core: &mut Core,

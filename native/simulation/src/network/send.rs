@@ -1,4 +1,4 @@
-//! What a process posts, on its way to the wire.
+//! Moves posts of processes to the wire.
 
 use super::pipe::{Packet, Post};
 use super::Network;
@@ -7,7 +7,7 @@ use crate::step::{End, LinkId, NetworkStep, Step};
 use faro_fabric::{ConnectionId, Event, FabricKind, Message, Outcome, Read, Rejected, Write};
 
 impl Network {
-    /// The link of a connection that is open.
+    /// Returns the link of a connection that is open.
     fn open(&self, site: usize, connection: ConnectionId) -> Option<(LinkId, End)> {
         let (id, end) = *self.sites[site].connections.get(&connection)?;
         self.links.get(&id)?.is_open(end).then_some((id, end))
@@ -17,10 +17,10 @@ impl Network {
         self.open(site, connection).is_some()
     }
 
-    /// A process posts something.
+    /// Queues a post of a process.
     ///
     /// # Errors
-    /// `Full`, `NotConnected`.
+    /// Returns `Full` or `NotConnected` with the post.
     fn post<T>(
         &mut self,
         core: &mut Core,
@@ -91,7 +91,7 @@ impl Network {
         })
     }
 
-    /// The answer to a read: it has its place in the queue, whatever that holds.
+    /// Queues the answer to a read, even if the queue is full.
     pub(super) fn reply(
         &mut self,
         core: &mut Core,
@@ -106,7 +106,7 @@ impl Network {
         }
     }
 
-    /// Sends what the window takes.
+    /// Sends queued posts as far as the window allows.
     pub(super) fn pump(&mut self, core: &mut Core, id: LinkId, from: End) {
         let mut sent = false;
         loop {
@@ -158,7 +158,8 @@ impl Network {
         }
     }
 
-    /// The bytes of a write have left: a kernel that has them reports its end, a device when they are there.
+    /// Notes that the bytes of a write have left. A kernel reports the write's end now, a device
+    /// when the bytes have arrived.
     fn write_left(
         &mut self,
         id: LinkId,
@@ -181,7 +182,7 @@ impl Network {
         }
     }
 
-    /// One bit may be another one at the other end.
+    /// Returns the bytes as they arrive: a bit may have flipped.
     fn on_the_wire(&self, core: &mut Core, mut bytes: Vec<u8>) -> Vec<u8> {
         if !bytes.is_empty() && core.dice.chance(self.conditions.corrupt) {
             let at = core.dice.place(bytes.len());

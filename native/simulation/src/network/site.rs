@@ -1,4 +1,4 @@
-//! One fabric of one process: its connections, what it shows to peers, what it will report.
+//! One fabric of one process: its connections, its exposures, and the events that it will report.
 
 use super::Outage;
 use crate::core::Time;
@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a peer may reach.
+/// Memory that a peer may access.
 pub(super) struct Exposed {
     pub(super) connection: ConnectionId,
     pub(super) exposure: Exposure,
-    /// The last write came, or none can come any more.
+    /// True if the last write has come, or if no more writes can come.
     pub(super) is_settled: bool,
-    /// Its owner has revoked it, and waits for it.
+    /// True if its owner has revoked it and waits for it.
     pub(super) is_revoked: bool,
 }
 
-/// How fast a process is.
+/// The speed of a process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// Between two turns of a thread, at least.
+    /// Minimum time between two turns of a thread.
     pub(crate) pause: Duration,
-    /// Packets that it takes in one turn.
+    /// Maximum number of packets that it takes in one turn.
     pub(crate) packets: usize,
 }
 
@@ -40,17 +40,17 @@ impl Pace {
 /// One fabric of one process.
 pub(crate) struct Site {
     pub(crate) node: usize,
-    /// Which of the node's progress threads polls it.
+    /// Number of the node's progress thread that polls it.
     pub(crate) place: usize,
     pub(super) kind: FabricKind,
     pub(super) identity: Identity,
     pub(super) location: String,
-    /// Its process lives and has it.
+    /// True while its process lives.
     pub(super) is_alive: bool,
-    /// Its device is gone.
+    /// The state of its device.
     pub(super) outage: Outage,
     pub(super) events: VecDeque<Event>,
-    /// Connections that peers begin.
+    /// Connections that peers have begun and that are not accepted yet.
     pub(super) dials: VecDeque<LinkId>,
     pub(super) connections: BTreeMap<ConnectionId, (LinkId, End)>,
     pub(super) exposures: BTreeMap<u64, Exposed>,
@@ -58,9 +58,9 @@ pub(crate) struct Site {
     next_key: u64,
     pub(crate) pace: Pace,
     pub(crate) last_turn: Time,
-    /// The turn that it waits for.
+    /// The time of its next planned turn.
     pub(crate) turn_at: Option<Time>,
-    /// How long it wanted to wait when it was last polled.
+    /// The time that its thread wanted to wait when it last polled.
     pub(crate) waits: Duration,
     rung: Arc<AtomicBool>,
 }
@@ -99,7 +99,7 @@ impl Site {
         Arc::new(move || rung.store(true, Ordering::Release))
     }
 
-    /// Another thread of its process has rung since this was last asked.
+    /// Returns whether another thread of the process has rung since the last call.
     pub(crate) fn take_ring(&self) -> bool {
         self.rung.swap(false, Ordering::AcqRel)
     }
@@ -127,7 +127,7 @@ impl Site {
         self.exposures.insert(key, exposed);
         RemoteRange {
             key,
-            // Peers may not rely on zero.
+            // Offsets do not begin at zero, so that peers cannot rely on it.
             offset: key % 7 * 4_096,
             length: length as u32,
         }
@@ -139,7 +139,7 @@ impl Site {
             .count()
     }
 
-    /// Ends an exposure, if the fabric can do so by itself.
+    /// Ends an exposure, if the fabric can do so alone.
     pub(super) fn revoke(&mut self, key: u64) -> Revoked {
         let is_open = |connection| self.connections.contains_key(&connection);
         let Some(exposed) = self.exposures.get_mut(&key).filter(|e| !e.is_revoked) else {
@@ -159,7 +159,7 @@ impl Site {
         }
     }
 
-    /// The peer has let go of what was revoked.
+    /// Returns a revoked exposure to its owner, because the peer can no longer write to it.
     pub(super) fn let_go(&mut self, key: u64) {
         if self.exposures.get(&key).is_some_and(|e| e.is_revoked) {
             if let Some(Exposed { exposure, .. }) = self.exposures.remove(&key) {
@@ -168,7 +168,7 @@ impl Site {
         }
     }
 
-    /// The bytes that a peer names, if it may write them.
+    /// Returns the exposure and the range that a peer names, if the peer may write there.
     pub(super) fn writable(
         &mut self,
         connection: ConnectionId,
@@ -187,7 +187,7 @@ impl Site {
         fits.then_some((exposed, from..from + length))
     }
 
-    /// The bytes that a peer names, if it may read them.
+    /// Returns the bytes that a peer names, if the peer may read them.
     pub(super) fn readable(
         &self,
         connection: ConnectionId,

@@ -1,4 +1,4 @@
-//! What a seed decides before a run begins: processes, requests, faults, and when each of them is.
+//! The plan of a run, which its seed decides: processes, requests, faults, and their times.
 
 mod profiles;
 
@@ -15,50 +15,50 @@ use faro_wire::BlockId;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// A request.
+/// A request of the plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) blocks: Vec<BlockId>,
-    /// How long the caller keeps what arrives.
+    /// The time for which the caller keeps the blocks.
     pub(crate) keeps: Duration,
-    /// Nothing that the plan does touches it: it has to succeed within `Plan::healthy_bound`.
+    /// True if no fault of the plan affects it. Then it must succeed within `Plan::healthy_bound`.
     pub(crate) is_healthy: bool,
 }
 
-/// A process.
+/// A process of the plan.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) fabrics: Vec<FabricKind>,
     pub(crate) staging: Staging,
     pub(crate) pace: Pace,
-    /// Something goes wrong with it.
+    /// True if a fault of the plan affects it.
     pub(crate) is_disturbed: bool,
 }
 
-/// All that a seed decides before a run begins.
+/// Everything that a seed decides before a run begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) profile: Profile,
     pub(crate) conditions: Conditions,
-    /// Of 256 looks, so many find a file's page in memory.
+    /// Number of a file's pages in memory, out of 256 that are asked for.
     pub(crate) resident: u8,
     pub(crate) policy: ExchangePolicy,
     pub(crate) connection_idle: Duration,
     pub(crate) idle_release: Duration,
-    /// How long a request may go without progress.
+    /// Maximum time of a request without progress.
     pub(crate) timeout: Duration,
     pub(crate) nodes: Vec<Node>,
     pub(crate) requests: Vec<Request>,
     pub(crate) actions: Vec<(Time, Action)>,
     /// Pairs of processes whose connections are lost.
     pub(crate) bad_pairs: BTreeSet<(usize, usize)>,
-    /// Pairs with a slow link, and how much slower.
+    /// Pairs of processes with a slow link, and the factor by which it is slower.
     pub(crate) slow_pairs: Vec<((usize, usize), u64)>,
-    /// A healthy request ends within this time.
+    /// Maximum time of a healthy request.
     pub(crate) healthy_bound: Duration,
-    /// From then on nothing goes wrong.
+    /// The time after which no fault happens.
     pub(crate) calm: Time,
 }
 
@@ -66,7 +66,7 @@ pub(crate) const MILLI: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 impl Plan {
-    /// The plan of a seed.
+    /// Returns the plan of a seed.
     pub(crate) fn roll(profile: Profile, dice: &mut Dice, outputs: &Outputs) -> Self {
         let both = vec![FabricKind::Verbs, FabricKind::Tcp];
         let choices = [
@@ -109,7 +109,7 @@ impl Plan {
         plan
     }
 
-    /// So many processes, all like the first one.
+    /// Plans `count` processes, all like the first one.
     fn processes(&mut self, count: usize) {
         self.nodes = vec![self.nodes[0].clone(); count];
     }
@@ -118,7 +118,7 @@ impl Plan {
         self.actions.push((at, action));
     }
 
-    /// A request of blocks of that size, a few or many.
+    /// Plans a request of a random number of blocks of that size.
     fn ask(
         &mut self,
         dice: &mut Dice,
@@ -137,7 +137,7 @@ impl Plan {
         self.ask_for(dice, outputs, (from, to), size, blocks, at)
     }
 
-    /// A request of so many blocks of that size.
+    /// Plans a request of `blocks` blocks of that size.
     fn ask_for(
         &mut self,
         dice: &mut Dice,

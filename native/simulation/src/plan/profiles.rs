@@ -1,4 +1,4 @@
-//! The kinds of runs: each has its own faults, so that a run shows what one fault does to those it does not touch.
+//! The kinds of runs. Each has its own faults, so that a run shows how one fault affects others.
 
 use super::{Plan, MILLI, SECOND};
 use crate::dice::Dice;
@@ -10,35 +10,35 @@ use faro_fabric::FabricKind;
 use faro_wire::BlockId;
 use std::time::Duration;
 
-/// What goes wrong in a run.
+/// The fault of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Profile {
-    /// Nothing.
+    /// No fault.
     Calm,
-    /// Connections are lost, bits flip, some links are slow.
+    /// Connections are lost, bits flip, and some links are slow.
     Network,
-    /// Peers that were asked to take bytes stop.
+    /// Clients stop while a server sends them blocks.
     SilentReaders,
-    /// Peers that were asked for bytes stop.
+    /// Servers stop while clients wait for their blocks.
     SilentServers,
-    /// Peers take what arrives slowly.
+    /// Clients take blocks slowly.
     SlowReaders,
     /// Arenas are full.
     Shortage,
     /// Map outputs are staged, read and forgotten.
     Staging,
-    /// Processes end without a word, and others come in their places.
+    /// Processes are killed, and others start in their places.
     Restarts,
-    /// Devices go for good.
+    /// Devices are lost for good.
     Devices,
-    /// More is asked for than a server remembers.
+    /// Clients ask for more than a server can remember.
     Busy,
-    /// Several of these.
+    /// Several of these faults.
     Mixed,
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Self; 11] = [
         Self::Calm,
         Self::Network,
@@ -86,7 +86,7 @@ pub(super) fn fill(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     }
 }
 
-/// Requests between all processes, most of them at once and in both directions.
+/// Plans requests between all processes, most of them at once and in both directions.
 fn traffic(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     let count = 2 + dice.place(4);
     plan.processes(count);
@@ -121,7 +121,7 @@ fn calm(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     traffic(plan, dice, outputs);
 }
 
-/// One of the processes, with which something goes wrong from now on.
+/// Chooses a process for a fault, and marks it as disturbed.
 fn victim(plan: &mut Plan, dice: &mut Dice) -> usize {
     let node = dice.place(plan.nodes.len());
     plan.nodes[node].is_disturbed = true;
@@ -146,17 +146,19 @@ fn network(plan: &mut Plan, dice: &mut Dice) {
     }
 }
 
-/// Peers ask a server for much and stop in the middle of it; others ask it afterwards.
+/// Plans clients that ask a server for many blocks and stop in the middle, and others that ask it
+/// afterwards.
 fn silent_readers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
-    // Eight would hold all permits that a bounded policy gives to stragglers and others; more peers then wait for half of
-    // the timeout, as `schedule` says.
+    // Eight stopped clients would hold all permits that a bounded policy gives to stragglers and
+    // others; more peers would then wait for half of the timeout (see `schedule` in faro-endpoint).
     let (silent, honest) = (3 + dice.place(5), 1 + dice.place(2));
     plan.processes(1 + silent + honest);
     plan.timeout = SECOND * 60;
     plan.calm = dice.time(SECOND * 10..SECOND * 20);
     let is_crowded = dice.chance(400);
     let (stop, requests, sizes) = match is_crowded {
-        // The server has more for them on its way than its arena holds, and their links take little of it.
+        // The server has more bytes in progress for the clients than its arena holds, and their
+        // links take few of them.
         true => {
             plan.conditions.bandwidth = 200 << 20;
             plan.conditions.window = 64 << 10;
@@ -195,7 +197,8 @@ fn silent_readers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     }
 }
 
-/// A client asks servers for much, and some stop in the middle of it; it asks others afterwards.
+/// Plans a client that asks servers for many blocks. Some servers stop in the middle; the client
+/// asks others afterwards.
 fn silent_servers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     let (silent, honest) = (1 + dice.place(3), 1 + dice.place(2));
     plan.processes(1 + silent + honest);
@@ -241,7 +244,7 @@ fn shortage(plan: &mut Plan, dice: &mut Dice) {
         let after = dice.one_of(&[MILLI * 30, SECOND, SECOND * 8]);
         plan.act(at + after, Action::Unhog(node));
     }
-    // Blocks that are kept are memory that others wait for.
+    // Blocks that callers keep hold memory that others wait for.
     for request in &mut plan.requests {
         if dice.chance(200) {
             request.keeps = dice.time(MILLI..SECOND);
@@ -250,7 +253,8 @@ fn shortage(plan: &mut Plan, dice: &mut Dice) {
     plan.calm = SECOND * 10;
 }
 
-/// Shuffles whose outputs are staged when they are written, read from the cache, and forgotten.
+/// Plans shuffles whose outputs are staged when they are committed, read from the cache, and
+/// forgotten.
 fn staging(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     let clients = 1 + dice.place(3);
     plan.processes(1 + clients);
@@ -308,7 +312,7 @@ fn devices(plan: &mut Plan, dice: &mut Dice) {
     }
 }
 
-/// Clients that ask for many blocks at once: more than the server remembers.
+/// Plans clients that ask for more blocks at once than the server can remember.
 fn busy(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     let clients = 2 + dice.place(4);
     plan.processes(1 + clients);

@@ -1,9 +1,10 @@
-//! Seeds that have failed once, with the reason. A seed that finds a defect is added here when the defect is mended.
+//! Seeds that have failed once, with the reason. A seed that finds a defect is added when the
+//! defect is fixed.
 
 use super::passes;
 use faro_simulation::{Profile, Seed};
 
-/// The kind of run, if it was chosen by hand, the seed, and what it found.
+/// The kind of run if it was chosen by hand, the seed, and the defect that it found.
 const KEPT: [(Option<Profile>, u64, &str); 8] = [
     (
         None,

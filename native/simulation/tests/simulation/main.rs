@@ -1,4 +1,4 @@
-//! Whole endpoints over a network that a seed decides.
+//! Runs whole endpoints over a simulated network.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
 mod kept;
@@ -8,13 +8,13 @@ mod seeds;
 use faro_simulation::{Outputs, Report, Seed};
 use std::sync::OnceLock;
 
-/// The map outputs of all tests.
+/// Returns the map outputs that all tests share.
 fn outputs() -> &'static Outputs {
     static OUTPUTS: OnceLock<Outputs> = OnceLock::new();
     OUTPUTS.get_or_init(|| Outputs::write().unwrap())
 }
 
-/// A run of a seed in which everything is as it has to be.
+/// Runs a seed and panics if an invariant is violated.
 fn passes(seed: Seed) -> Report {
     seed.run(outputs()).unwrap_or_else(|violation| {
         let number = seed.seed;

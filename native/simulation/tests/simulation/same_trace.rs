@@ -1,4 +1,4 @@
-//! A seed decides everything.
+//! Tests that a seed decides everything.
 
 use super::passes;
 use faro_simulation::{Profile, Seed};

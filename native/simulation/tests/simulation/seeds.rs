@@ -1,10 +1,10 @@
-//! The first seeds; `make simulate` runs more.
+//! Runs the first 200 seeds; `make simulate` runs more.
 
 use super::passes;
 use faro_simulation::Seed;
 use std::ops::Range;
 
-/// In four tests, which run beside each other.
+/// Seeds of each of the four tests, which run in parallel.
 const QUARTER: u64 = 50;
 
 fn pass(seeds: Range<u64>) {

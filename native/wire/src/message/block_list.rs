@@ -13,7 +13,7 @@ use crate::block::BlockId;
 use crate::WireError;
 use integer_encoding::VarInt;
 
-/// Most bytes of one block: a range of its own.
+/// Maximum bytes that one block takes: as its own range.
 pub(super) const MAX_BYTES_PER_BLOCK: usize = 5 + 5 + 5 + 5 + 10 + 3;
 
 /// Appends `blocks`, in their order.
@@ -72,7 +72,7 @@ fn ranges(body: &mut Body<'_>, count: usize) -> Result<Vec<BlockId>, WireError> 
     Ok(blocks)
 }
 
-/// A count from 1 to `max`.
+/// Takes a count from 1 to `max`.
 fn repeats(body: &mut Body<'_>, what: &'static str, max: usize) -> Result<usize, WireError> {
     let got = body.var::<u64>()?;
     if got == 0 {

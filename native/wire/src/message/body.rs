@@ -21,7 +21,7 @@ impl<'a> Body<'a> {
         Ok(u32::from_le_bytes(word))
     }
 
-    /// A count of at most `limit`; it may size memory.
+    /// Takes a count of at most `limit`, by which memory may be allocated.
     pub(super) fn count(&mut self, what: &'static str, limit: u32) -> Result<usize, WireError> {
         let got = self.u32()?;
         if got > limit {
@@ -47,7 +47,7 @@ impl<'a> Body<'a> {
         Ok(taken)
     }
 
-    /// One fixed-size value.
+    /// Takes one fixed-size value.
     pub(super) fn one<T: FromBytes + Immutable + KnownLayout + Unaligned + Copy>(
         &mut self,
     ) -> Result<T, WireError> {
@@ -76,7 +76,7 @@ impl<'a> Body<'a> {
             })
     }
 
-    /// A variable-length integer.
+    /// Takes a variable-length integer.
     pub(super) fn var<T: VarInt>(&mut self) -> Result<T, WireError> {
         /// Seven bits a byte.
         const LONGEST: usize = 10;
@@ -97,7 +97,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A variable-length integer of at most 32 bits.
+    /// Takes a variable-length integer of at most 32 bits.
     pub(super) fn small(&mut self, what: &'static str) -> Result<u32, WireError> {
         let got = self.var::<u64>()?;
         u32::try_from(got).map_err(|_| WireError::TooLarge {
@@ -107,7 +107,8 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// A reserved field must be zero: a later version may give it a meaning, which must not be ignored.
+    /// Checks that a reserved field is zero: a later version may give it a meaning, which must not
+    /// be ignored.
     pub(super) fn zero(&self, reserved: u32) -> Result<(), WireError> {
         if reserved == 0 {
             return Ok(());
@@ -118,7 +119,7 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// A count or length of at least 1.
+    /// Checks that a count or length is at least 1.
     pub(super) fn nonzero(&self, what: &'static str, value: u32) -> Result<(), WireError> {
         if value != 0 {
             return Ok(());
@@ -126,7 +127,7 @@ impl<'a> Body<'a> {
         Err(WireError::BadValue { what, got: 0 })
     }
 
-    /// `offset + length` must not overflow, so that receivers may add to an offset.
+    /// Checks that `offset + length` does not overflow, so that receivers may add to an offset.
     pub(super) fn range(
         &self,
         what: &'static str,
@@ -144,7 +145,7 @@ impl<'a> Body<'a> {
         self.rest
     }
 
-    /// Nothing may follow.
+    /// Checks that nothing follows.
     pub(super) fn end(self) -> Result<(), WireError> {
         if self.rest.is_empty() {
             return Ok(());

@@ -59,7 +59,7 @@ pub struct Join {
 }
 
 impl Join {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         self.as_bytes().to_vec()
@@ -104,11 +104,11 @@ pub struct ClearToSendHead {
     pub step: U32,
     /// Rank of the part's receiver, which sends this message.
     pub from_rank: U32,
-    /// 1: 32-bit floats, 2: 64-bit floats.
+    /// The type of the elements: 1 for 32-bit floats, 2 for 64-bit floats.
     pub element: U32,
-    /// 1: sum, 2: mean.
+    /// The operation: 1 for the sum, 2 for the mean.
     pub operation: U32,
-    /// 1: groups of a DS-Sync round, 2: grid, 3: ring over all.
+    /// The grouping: 1 for groups of a DS-Sync round, 2 for a grid, 3 for a ring over all members.
     pub mode: U32,
     /// Members of a group in mode 1; otherwise 0.
     pub group: U32,
@@ -128,7 +128,7 @@ pub struct ClearToSend {
 }
 
 impl ClearToSend {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let head = ClearToSendHead {
@@ -204,7 +204,7 @@ struct DataReadyHead {
 }
 
 impl DataReady {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let head = DataReadyHead {
@@ -288,7 +288,7 @@ pub struct Abort {
 }
 
 impl Abort {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut end = self.detail.len().min(MAX_DETAIL_BYTES);

@@ -38,7 +38,7 @@ pub struct DataWritten {
 }
 
 impl DataWritten {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 + self.buffers.len() * 16);

@@ -39,7 +39,7 @@ pub struct Failed {
 }
 
 impl Failed {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut end = self.detail.len().min(MAX_DETAIL_BYTES);

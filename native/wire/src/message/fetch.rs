@@ -69,7 +69,7 @@ pub(super) fn buffers(body: &mut Body<'_>, count: usize) -> Result<Vec<RemoteBuf
 }
 
 impl Fetch {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(16 + self.buffers.len() * 24 + 32 + self.blocks.len());
@@ -117,7 +117,7 @@ impl Fetch {
 }
 
 impl MoreBuffers {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 + self.buffers.len() * 24);

@@ -27,7 +27,7 @@ pub struct BlockEntry {
 }
 
 impl BlockEntry {
-    /// An entry for a block that the server has.
+    /// Returns an entry for a block that the server has.
     #[must_use]
     pub fn found(length: u64) -> Self {
         Self {
@@ -37,7 +37,7 @@ impl BlockEntry {
         }
     }
 
-    /// An entry for a block that the server does not have, or cannot read.
+    /// Returns an entry for a block that the server does not have, or cannot read.
     #[must_use]
     pub fn missing(status: BlockStatus) -> Self {
         Self {
@@ -51,12 +51,12 @@ impl BlockEntry {
 /// `FETCH_RESPONSE`: 8-byte head, one entry per block of the request, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchResponse {
-    /// At least 1.
+    /// The entries, at least one.
     pub blocks: Vec<BlockEntry>,
 }
 
 impl FetchResponse {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(8 + self.blocks.len() * 16);

@@ -88,7 +88,7 @@ impl Incoming {
         })
     }
 
-    /// The frame kind.
+    /// Returns the frame kind.
     #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
@@ -98,7 +98,7 @@ impl Incoming {
         }
     }
 
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
@@ -110,7 +110,7 @@ impl Incoming {
 }
 
 impl ToServer {
-    /// The frame kind.
+    /// Returns the frame kind.
     #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
@@ -120,7 +120,7 @@ impl ToServer {
         }
     }
 
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
@@ -132,7 +132,7 @@ impl ToServer {
 }
 
 impl ToClient {
-    /// The frame kind.
+    /// Returns the frame kind.
     #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
@@ -143,7 +143,7 @@ impl ToClient {
         }
     }
 
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {
@@ -156,7 +156,7 @@ impl ToClient {
 }
 
 impl ToMember {
-    /// The frame kind.
+    /// Returns the frame kind.
     #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
@@ -167,7 +167,7 @@ impl ToMember {
         }
     }
 
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         match self {

@@ -57,9 +57,9 @@ pub use read_offer::{
 
 use crate::header::MAX_MESSAGE_BYTES;
 
-/// Most blocks one `FETCH` may name.
+/// Maximum number of blocks that one `FETCH` may name.
 pub const MAX_BLOCKS: u32 = 32_768;
-/// Most buffers that one message may name.
+/// Maximum number of buffers that one message may name.
 pub const MAX_BUFFERS: u32 = 4_096;
 /// Longest text of a `FAILED`, in bytes.
 pub const MAX_DETAIL_BYTES: usize = 1_024;

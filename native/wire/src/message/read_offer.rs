@@ -19,9 +19,9 @@ use crate::WireError;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// Most slices of one `READ_OFFER`: 1 GiB, if each is a page of 256 KiB.
+/// Maximum number of slices of one `READ_OFFER`: 1 GiB, if each is a page of 256 KiB.
 pub const MAX_OFFERED_SLICES: u32 = 4_096;
-/// Most bytes of one slice: a page, the largest memory that a client reads into.
+/// Maximum bytes of one slice: a page, the largest memory that a client reads into.
 pub const MAX_OFFERED_SLICE_BYTES: u32 = 256 << 10;
 /// Bytes of one version.
 pub const VERSION_BYTES: u32 = 8;
@@ -58,7 +58,7 @@ pub struct ReadOffer {
 }
 
 impl ReadOffer {
-    /// The body's bytes.
+    /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(32 + self.slices.len() * size_of::<OfferedSlice>());

@@ -36,7 +36,7 @@ fn refused(error: &WireError) -> bool {
     false
 }
 
-/// An accepted body is the only encoding of its message.
+/// Checks that an accepted body is the only encoding of its message.
 fn canonical<T>(
     bytes: &[u8],
     decoded: Result<T, WireError>,
@@ -69,7 +69,7 @@ pub fn frame(bytes: &[u8]) -> bool {
     }
 }
 
-/// The first byte is the kind, the rest is the body.
+/// Decodes a message. The first byte is the kind, the rest is the body.
 pub fn incoming(bytes: &[u8]) -> bool {
     let Some((kind, body)) = bytes.split_first() else {
         return false;
@@ -124,7 +124,7 @@ pub fn abort(bytes: &[u8]) -> bool {
     canonical(bytes, Abort::decode(bytes), Abort::encode)
 }
 
-/// Like a card, since it ends in one.
+/// Decodes a bootstrap id, which is checked like a card, since it ends in one.
 pub fn bootstrap_id(bytes: &[u8]) -> bool {
     match BootstrapId::decode(bytes) {
         Ok(bootstrap_id) => {
@@ -138,8 +138,8 @@ pub fn bootstrap_id(bytes: &[u8]) -> bool {
     }
 }
 
-/// A card may hold keys that this build skips, and its lines in any order. What was decoded must
-/// survive another trip.
+/// Decodes a card. A card may hold keys that this build skips, and its lines in any order, so the
+/// decoded card must survive another round trip.
 pub fn card(bytes: &[u8]) -> bool {
     match Card::decode(bytes) {
         Ok(card) => {

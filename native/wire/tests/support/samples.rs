@@ -197,12 +197,12 @@ pub fn card() -> Card {
     }
 }
 
-/// Header of a `FETCH` whose body is [`fetch`].
+/// Returns the header of a `FETCH` whose body is [`fetch`].
 pub fn header() -> FrameHeader {
     FrameHeader::for_body(kind::FETCH, 0x0123_4567_89ab_cdef, &fetch().encode())
 }
 
-/// File name in `tests/golden` and bytes.
+/// Returns each file's name in `tests/golden`, and its bytes.
 pub fn all() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("block_ids", block_ids().as_bytes().to_vec()),

@@ -1,7 +1,7 @@
 """The parts of `make bench-memory`, in the order in which they are measured and written.
 
 A part is a module with NAME, TITLE, ABOUT, `measure(root, target, options) -> cells` and
-`section(cells) -> text`. A new one is a file here and a place in the list.
+`section(cells) -> text`. A new part needs a file here and a place in the list.
 """
 
 from parts import arena_share, exits, idle, lease, modes, registration, transfer

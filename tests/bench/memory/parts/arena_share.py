@@ -1,4 +1,4 @@
-"""A shuffle that is larger than the arena."""
+"""Measures a shuffle that is larger than the arena."""
 
 import tempfile
 from pathlib import Path

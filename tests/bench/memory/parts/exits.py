@@ -1,4 +1,4 @@
-"""What a read costs, by where its bytes are."""
+"""Measures the cost of a read by where its bytes are."""
 
 import tempfile
 from pathlib import Path
@@ -26,7 +26,7 @@ ABOUT = (
 )
 EXITS = ["read", "read+version", "resident", "minor", "major", "medium"]
 FABRICS = ["shm", "tcp", "verbs"]
-# In the guest the root is an overlay, which cannot say what its page cache has.
+# In the guest the root is an overlay, which cannot tell what its page cache holds.
 ON_A_DISK = (
     "truncate -s 1G /var/tmp/d && mkfs.ext4 -q /var/tmp/d && mkdir /d && "
     'mount -o loop,noatime /var/tmp/d /d && exec "$@"'

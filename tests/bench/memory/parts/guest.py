@@ -1,4 +1,5 @@
-"""Builds the programs that measure and runs them, here or in a guest with an RDMA device."""
+"""Builds the programs that measure and runs them, on this machine or in a guest with an RDMA
+device."""
 
 import json
 import re
@@ -8,16 +9,16 @@ SKIPPED = 77
 
 
 class Skipped(Exception):
-    """A part cannot be measured on this machine; the message says why."""
+    """A part cannot be measured on this machine; the message gives the reason."""
 
 
 def example(root, package, name):
-    """Builds an example of a crate; its path."""
+    """Builds an example of a crate and returns its path."""
     return build(root, package, "example", name)
 
 
 def bench(root, package, name):
-    """Builds a benchmark driver (`benches/NAME.rs`) of a crate; its path."""
+    """Builds a benchmark driver (`benches/NAME.rs`) of a crate and returns its path."""
     return build(root, package, "bench", name)
 
 
@@ -45,7 +46,7 @@ def build(root, package, kind, name):
 
 
 def here(command):
-    """Runs a program on this machine; the figures that it prints."""
+    """Runs a program on this machine and returns the figures that it prints."""
     done = subprocess.run(
         [str(part) for part in command],
         stdin=subprocess.DEVNULL,
@@ -59,7 +60,7 @@ def here(command):
 
 
 def on_device(root, command, memory="4G", timeout=900):
-    """Runs a program in a guest with an RDMA device; the figures that it prints."""
+    """Runs a program in a guest with an RDMA device and returns the figures that it prints."""
     run = [
         root / "tests" / "softroce" / "run",
         "--hosts",

@@ -1,4 +1,4 @@
-"""What giving up an idle slab costs, and its coming back."""
+"""Measures the cost of releasing an idle slab and of activating it again."""
 
 from measure import spread
 from report.figures import table, with_spread

@@ -1,4 +1,4 @@
-"""A lease from the arena."""
+"""Measures a lease from the arena."""
 
 from measure import spread
 from report.figures import number, table, with_spread

@@ -1,4 +1,4 @@
-"""The same Spark job with map outputs unpinned, pinned and paged on demand."""
+"""Measures the same Spark job with map outputs unpinned, pinned and paged on demand."""
 
 import re
 import subprocess
@@ -45,7 +45,7 @@ def measure(root, _target, options):
                 reasons = re.findall(r"^softroce: skipped: (.*)$", done.stdout, re.M)
                 raise guest.Skipped((reasons or ["no guest with an RDMA device"])[-1])
             if done.returncode:
-                # The losing case is published, too.
+                # A mode that fails is published, too.
                 cells.append({"mode": mode, "round": at, "failed": why(done.stdout)})
                 continue
             cells.append({"mode": mode, "round": at, **figures(logs / f"regions-{mode}")})

@@ -1,4 +1,4 @@
-"""What registering costs by itself."""
+"""Measures the cost of a registration alone."""
 
 from measure import spread
 from report.figures import number, table, with_spread

@@ -1,4 +1,4 @@
-"""End to end: what registering memory costs by the time at which it is done."""
+"""Measures the cost of registering memory end to end, by the time at which it is done."""
 
 from measure import spread
 from report.figures import number, table, with_spread

@@ -11,8 +11,8 @@ use faro_sync::clock;
 use faro_wire::{BootstrapId, Card};
 use std::sync::Arc;
 
-/// A member of a team that is to be made. Others need its [`bootstrap_id`](Self::bootstrap_id); with
-/// the ids of all members it joins its [`Team`]. Dropping it before that gives it up.
+/// A member whose team does not exist yet. Others need its [`bootstrap_id`](Self::bootstrap_id);
+/// with the ids of all members it joins its [`Team`]. Dropping it before that ends it.
 pub struct Member {
     dispatch: Arc<Dispatch>,
     pool: Arc<Pool>,

@@ -32,7 +32,7 @@ const JOIN_WAIT: Duration = Duration::from_secs(5);
 pub struct Closer(Arc<Mailbox>);
 
 impl Closer {
-    /// The round under way, and every later one, ends with `Closed`.
+    /// Ends the current round and every later one with `Closed`.
     pub fn close(&self) {
         self.0.push(MemberEvent::Closing);
     }
@@ -59,7 +59,7 @@ pub struct Team {
     exact: Option<(Grouping, Arc<Plan>)>,
 }
 
-/// One round under way.
+/// The state of a round while it runs.
 struct RoundRun<'a> {
     array: &'a mut dyn Array,
     cancelled: &'a mut dyn FnMut() -> bool,
@@ -74,13 +74,13 @@ struct RoundRun<'a> {
 }
 
 impl Team {
-    /// This member.
+    /// Returns the rank of this member.
     #[must_use]
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Members.
+    /// Returns the number of members.
     #[must_use]
     pub fn ranks(&self) -> usize {
         self.partners.len()
@@ -92,7 +92,7 @@ impl Team {
         self.rounds
     }
 
-    /// A handle by which another thread ends this team.
+    /// Returns a handle by which another thread ends this team.
     #[must_use]
     pub fn closer(&self) -> Closer {
         Closer(Arc::clone(&self.mailbox))

@@ -50,8 +50,9 @@ impl Team {
         Err(self.error(AbortCause::Mismatch, other as usize, detail))
     }
 
-    /// A partner takes no further part. What it did for earlier rounds stays done, so that only members
-    /// that need it later fail. The cause is passed on unchanged: all members that fail name the same rank.
+    /// Notes that a partner has left. Its parts of earlier rounds stay valid, so only members that
+    /// need it later fail. The cause is passed on unchanged, so that all members that fail name the
+    /// same rank.
     pub(super) fn on_abort(&mut self, abort: Abort) {
         if let Some(partner) = self.partners.get_mut(abort.from_rank as usize) {
             partner.gone.get_or_insert(Gone {

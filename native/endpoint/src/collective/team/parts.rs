@@ -32,7 +32,7 @@ impl Team {
         self.send(to as usize, What::ClearToSend { head, leases })
     }
 
-    /// Offers pages for what comes next, as far as there are some.
+    /// Offers pages for the next parts, as far as memory allows.
     pub(super) fn offer_pages(
         &mut self,
         run: &RoundRun<'_>,
@@ -68,7 +68,7 @@ impl Team {
         Ok(())
     }
 
-    /// A partner has memory for a part.
+    /// Notes that a partner has memory for a part.
     pub(super) fn on_clear(
         &mut self,
         run: &mut RoundRun<'_>,
@@ -194,8 +194,8 @@ impl Team {
     }
 }
 
-/// A chunk of the array in a lease, shared with the partners that get the same one; `None`: no
-/// memory came before the deadline, or the caller gave up.
+/// Copies a chunk of the array to a lease, which partners that get the same chunk share. Returns
+/// `None` if no memory came before the deadline, or if the caller gave up.
 fn stage(
     pool: &Arc<Pool>,
     run: &mut RoundRun<'_>,

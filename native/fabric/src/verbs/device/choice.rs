@@ -26,7 +26,8 @@ pub struct VerbsOptions {
     pub timeout: u8,
     /// Times that a packet is sent again, 0 to 7.
     pub retry_count: u8,
-    /// Times that a packet is sent again to a receiver that is not ready, 0 to 7; 7: without end.
+    /// Number of times that a packet is sent again to a receiver that is not ready, 0 to 7; 7 is
+    /// without end.
     pub rnr_retry: u8,
 }
 
@@ -108,7 +109,7 @@ pub(crate) fn choose(
     }
 }
 
-/// The ports that are wished and can be used.
+/// Returns the ports that are wanted and usable.
 fn candidates<'p>(
     ports: &'p [Port],
     wanted_name: Option<&str>,
@@ -140,7 +141,7 @@ fn candidates<'p>(
     Ok(active)
 }
 
-/// The port with our own address, or else the best of the others.
+/// Returns the port with this host's own address, or else the best of the others.
 fn by_address(active: &[&Port], near: IpAddr) -> Result<DeviceChoice, VerbsError> {
     let usable = |port: &Port, gid: &Gid| !port.ethernet || gid.is_roce_v2();
     let pairs: Vec<(&Port, &Gid)> = active
@@ -171,7 +172,7 @@ fn by_address(active: &[&Port], near: IpAddr) -> Result<DeviceChoice, VerbsError
     }
 }
 
-/// For people.
+/// Lists the addresses of a port for a message.
 fn gids_of(port: &Port) -> String {
     list(&port.gids, |gid| {
         format!("{} {} ({})", gid.index, gid.value, gid.kind)
@@ -201,7 +202,7 @@ fn by_index(active: &[&Port], index: u32, near: IpAddr) -> Result<DeviceChoice, 
     near_first.into_iter().find_map(of).ok_or_else(missing)
 }
 
-/// Neither of this link nor of this host only.
+/// Returns whether an address is neither local to the link nor to the host.
 fn is_routable(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !ip.is_link_local() && !ip.is_loopback() && !ip.is_unspecified(),

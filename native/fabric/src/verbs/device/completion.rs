@@ -80,7 +80,7 @@ impl Channel {
         Ok(Arc::new(channel))
     }
 
-    /// Readable when an armed queue got a completion.
+    /// Returns a descriptor that is readable after an armed queue got a completion.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the channel lives as long as `self`, and its descriptor with it.
         unsafe { BorrowedFd::borrow_raw((*self.channel.as_ptr()).fd) }

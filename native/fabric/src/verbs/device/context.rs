@@ -41,9 +41,9 @@ pub(crate) struct Limits {
     pub(crate) work_requests: u32,
     /// Completions in one queue.
     pub(crate) cqe: u32,
-    /// Reads of a peer under way at once.
+    /// Maximum number of a peer's reads in flight.
     pub(crate) reads_in: u8,
-    /// Maximum number of this side's reads under way at once.
+    /// Maximum number of this side's reads in flight.
     pub(crate) reads_out: u8,
 }
 
@@ -103,7 +103,8 @@ impl Device {
         Self::open_for(options, near, Protection::Clear)
     }
 
-    /// The same. Sealed: no peer has a right to any memory that is registered with the device.
+    /// Opens a device like `open`. If bytes are sealed, no peer gets a right to any memory that is
+    /// registered with the device.
     ///
     /// # Errors
     /// As `open`.
@@ -182,13 +183,13 @@ impl Device {
         self.limits
     }
 
-    /// Readable when there is news; does not block.
+    /// Returns a descriptor that is readable when there is an event; it does not block.
     pub(crate) fn async_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: the context is open as long as `self`, and its descriptor with it.
         unsafe { BorrowedFd::borrow_raw((*self.context.as_ptr()).async_fd) }
     }
 
-    /// The next piece of news, if there is one.
+    /// Returns the next asynchronous event, if there is one.
     pub(crate) fn next_async(&self) -> Option<AsyncEvent> {
         let mut event = ibv_async_event::new_zeroed();
         // SAFETY: the context is open, `event` is writable; the descriptor does not block.
@@ -244,11 +245,11 @@ impl Device {
         has_gid(root, &chosen.device, chosen.port, &chosen.gid)
     }
 
-    /// Returns whether the device is not being taken away. Devices whose driver can do without
-    /// their users tell of it (`AsyncEvent::Device`); the others (software RoCE) work on silently,
-    /// and `rdma link delete` waits until the last user lets go. So this has to be asked now and
-    /// then: two `stat`s. The device itself stays in sysfs until then; what goes is the way to open
-    /// it.
+    /// Returns whether the device is not being removed. Devices whose driver can work without their
+    /// users report it (`AsyncEvent::Device`); the others (software RoCE) keep working silently,
+    /// and `rdma link delete` waits until the last user has closed the device. So this must be
+    /// asked regularly; it costs two `stat` calls. Until then the device stays in sysfs, but it can
+    /// no longer be opened.
     pub(crate) fn is_there(&self) -> bool {
         self.entry.exists() && Path::new(SYSFS).join(&self.choice.device).exists()
     }
@@ -266,7 +267,7 @@ impl Device {
         Ok(registration)
     }
 
-    /// The same for any memory.
+    /// Registers any memory.
     ///
     /// # Errors
     /// `Register`.
@@ -429,7 +430,7 @@ fn open_named(symbols: &Symbols, name: &str) -> Result<NonNull<ibv_context>, Ver
     opened
 }
 
-/// The file of a device, as messages name it.
+/// Returns the path of a device's file, for messages.
 fn file_of(device: &str) -> PathBuf {
     let name = device_file(Path::new(SYSFS_VERBS), device);
     Path::new("/dev/infiniband").join(name.as_deref().unwrap_or("uverbs*"))
@@ -461,7 +462,7 @@ fn unopened(device: &str, source: io::Error) -> VerbsError {
     }
 }
 
-/// `poll` waits for these descriptors, nothing else may.
+/// Makes a descriptor non-blocking: only `poll` may wait for it.
 pub(super) fn make_non_blocking(fd: BorrowedFd<'_>) -> Result<(), VerbsError> {
     let failed = |error: rustix::io::Errno| VerbsError::Call {
         call: "fcntl of an RDMA descriptor",

@@ -84,7 +84,7 @@ pub enum VerbsError {
 }
 
 impl VerbsError {
-    /// A call that sets `errno`.
+    /// Returns the error of a call that sets `errno`.
     pub(super) fn last(call: &'static str) -> Self {
         Self::Call {
             call,
@@ -92,7 +92,7 @@ impl VerbsError {
         }
     }
 
-    /// A call that returns an error number (0: none).
+    /// Checks a call that returns an error number (0 for none).
     pub(super) fn check(call: &'static str, code: i32) -> Result<(), Self> {
         match code {
             0 => Ok(()),

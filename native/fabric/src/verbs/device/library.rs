@@ -98,20 +98,20 @@ symbols! {
 }
 
 impl Symbols {
-    /// The name of an asynchronous event.
+    /// Returns the name of an asynchronous event.
     pub(super) fn event_name(&self, event: c_uint) -> String {
         // SAFETY: takes any number, and returns a string that lives as long as the library, or null.
         text(unsafe { (self.event_type_str)(event) })
     }
 
-    /// The name of a completion's status.
+    /// Returns the name of a completion's status.
     pub(super) fn status_name(&self, status: c_uint) -> String {
         // SAFETY: as above.
         text(unsafe { (self.wc_status_str)(status) })
     }
 }
 
-/// A C string's text; empty for null.
+/// Returns a C string's text; empty for null.
 pub(super) fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();
@@ -188,7 +188,8 @@ mod tests {
         assert!(detail.contains("ibv_get_device_list"), "{detail}");
     }
 
-    /// `make check` looks at the library that is shipped; this at what tests are linked from.
+    /// `make check` checks the library that is shipped; this test checks what tests are linked
+    /// with.
     #[test]
     fn no_program_depends_on_the_library() {
         let program = std::env::current_exe().unwrap();

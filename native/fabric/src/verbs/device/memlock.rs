@@ -9,7 +9,7 @@ const CAP_IPC_LOCK: u32 = 14;
 /// Amount of memory that this process may lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Locked {
-    /// Bytes; `None`: all.
+    /// The limit in bytes; `None` stands for no limit.
     pub(crate) limit: Option<u64>,
     /// The limit does not hold.
     pub(crate) privileged: bool,
@@ -43,7 +43,7 @@ pub(crate) fn check_memlock(needed: u64) -> Result<(), VerbsError> {
     locked(Path::new("/")).judge(needed)
 }
 
-/// The soft limit in `/proc/self/limits`: `Max locked memory  65536  65536  bytes`.
+/// Returns the soft limit in `/proc/self/limits`: `Max locked memory  65536  65536  bytes`.
 fn limit(limits: &str) -> Option<u64> {
     let line = limits
         .lines()

@@ -34,7 +34,7 @@ const HOP_LIMIT: u8 = 64;
 pub(crate) struct Depth {
     pub(crate) send: u32,
     pub(crate) receive: u32,
-    /// Reads under way at once, of either side.
+    /// Maximum number of reads in flight, of either side.
     pub(crate) reads: u8,
 }
 
@@ -236,7 +236,7 @@ impl QueuePair {
     /// Ready to receive, then ready to send.
     ///
     /// # Errors
-    /// `BadRemote`; `Call`: an address that cannot be reached is found here on RoCE.
+    /// Returns `BadRemote`, and `Call` if the address cannot be reached, which RoCE detects here.
     pub(crate) fn connect(
         &mut self,
         psn: u32,
@@ -322,7 +322,8 @@ impl QueuePair {
         Ok(())
     }
 
-    /// At most `N` requests in one call; a size of its own for one, which need not clear 4 KiB.
+    /// Posts at most `N` requests in one call. A single request has its own size, which saves
+    /// clearing 4 KiB.
     fn send_chain<const N: usize>(&mut self, requests: &[WorkRequest]) -> Result<(), PostError> {
         let mut chain = <[ibv_send_wr; N]>::new_zeroed();
         let mut pieces = <[ibv_sge; N]>::new_zeroed();

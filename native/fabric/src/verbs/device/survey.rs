@@ -16,7 +16,7 @@ pub(crate) struct Gid {
 }
 
 impl Gid {
-    /// The address it stands for.
+    /// Returns the address that it stands for.
     pub(crate) fn ip(&self) -> IpAddr {
         IpAddr::V6(self.value).to_canonical()
     }
@@ -52,7 +52,7 @@ fn read(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Names in a directory, numbers in their order.
+/// Returns the names in a directory, with numbers in their order.
 fn names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(path)
         .into_iter()
@@ -63,7 +63,8 @@ fn names(path: &Path) -> Vec<String> {
     names
 }
 
-/// All ports under a root such as `/sys/class/infiniband`. What cannot be read is not there.
+/// Returns all ports under a root such as `/sys/class/infiniband`. Unreadable entries count as
+/// missing.
 pub(crate) fn survey(root: &Path) -> Vec<Port> {
     let mut ports = Vec::new();
     for device in names(root) {

@@ -1,265 +1,32 @@
 package io.faro;
 
-import io.faro.rows.MemorySlices;
-import java.nio.ByteBuffer;
-import java.util.Arrays;
-import java.util.concurrent.atomic.AtomicIntegerArray;
-import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+/** Consecutive blocks of one request that have arrived; valid during the call of {@link FetchListener#onBlocks}. */
+public interface BlockBatch {
+  long request();
 
-/**
- * Consecutive blocks of one request. Their bytes lie, one after the other, in slices of the arena.
- *
- * <p>A record is decoded once into three small arrays, because its buffer is reused. After that a block costs one array
- * read, and one object if it is taken. Memory is returned slice by slice: a slice has a count of its users, which are
- * the delivery and each {@link BlockBytes} with references whose bytes lie in it. So a block that is kept keeps only
- * the slices that it lies in.
- */
-public final class BlockBatch {
-  private static final AtomicIntegerFieldUpdater<BlockBatch> HOLDS =
-      AtomicIntegerFieldUpdater.newUpdater(BlockBatch.class, "holds");
+  /** Returns the position of the first block in the request. */
+  int firstBlock();
 
-  private final Arena arena;
-  private final long request;
-  private final int firstBlock;
-  private final Fabric fabric;
-  private final boolean scarce;
-  /** Native handle; 0: no bytes. */
-  private final long handle;
-  /** Where each block starts in the stream of slices, and, last, where it ends. */
-  private final long[] blockStarts;
-  /** Codes of {@link BlockStatus}; null: all are OK. */
-  private final byte[] statuses;
-  /** Root buffer of each slice's slab. */
-  private final ByteBuffer[] slabs;
-  /** Offset of each slice in its slab. */
-  private final int[] slabOffsets;
-  /** Where each slice starts in the stream, and, last, where the stream ends. */
-  private final long[] sliceStarts;
+  int count();
 
-  /** The delivery's own, plus one for each BlockBytes that has references. */
-  @SuppressWarnings("unused")
-  private volatile int holds = 1;
-  /** The same for each slice; null: there is at most one slice, and {@link #holds} is its count. */
-  private final AtomicIntegerArray sliceHolds;
-
-  private BlockBatch(ByteBuffer records, int at, Arena arena) throws FaroException {
-    this.arena = arena;
-    request = RecordDescriptor.request(records, at);
-    firstBlock = RecordDescriptor.firstBlock(records, at);
-    fabric = RecordDescriptor.fabric(records, at);
-    scarce = RecordDescriptor.scarce(records, at);
-    handle = RecordDescriptor.batch(records, at);
-    int slices = RecordDescriptor.sliceCount(records, at);
-    slabs = new ByteBuffer[slices];
-    slabOffsets = new int[slices];
-    sliceStarts = new long[slices + 1];
-    for (int i = 0; i < slices; i++) {
-      int slice = RecordDescriptor.slice(at, i);
-      slabs[i] = arena.slab(records.getInt(slice + RecordDescriptor.SLICE_SLAB));
-      slabOffsets[i] = records.getInt(slice + RecordDescriptor.SLICE_OFFSET);
-      int length = records.getInt(slice + RecordDescriptor.SLICE_LENGTH);
-      if (slabOffsets[i] < 0 || length < 0 || slabOffsets[i] > slabs[i].capacity() - length) {
-        throw new IllegalStateException(
-            "slice of " + length + " bytes at " + slabOffsets[i] + " in a slab of " + slabs[i].capacity());
-      }
-      sliceStarts[i + 1] = sliceStarts[i] + length;
-    }
-    sliceHolds = slices > 1 ? new AtomicIntegerArray(slices) : null;
-    for (int i = 0; i < slices && sliceHolds != null; i++) {
-      sliceHolds.lazySet(i, 1);
-    }
-    int count = RecordDescriptor.blockCount(records, at);
-    blockStarts = new long[count + 1];
-    byte[] notOk = null;
-    int entry = RecordDescriptor.block(records, at, 0);
-    for (int i = 0; i < count; i++, entry += RecordDescriptor.BLOCK_BYTES) {
-      int status = records.getInt(entry + RecordDescriptor.BLOCK_STATUS);
-      if (status != 0) {
-        notOk = notOk == null ? new byte[count] : notOk;
-        notOk[i] = (byte) BlockStatus.ofCode(status).code();
-      }
-      blockStarts[i + 1] = blockStarts[i] + records.getLong(entry + RecordDescriptor.BLOCK_LENGTH);
-    }
-    statuses = notOk;
-    if (blockStarts[count] != sliceStarts[slices]) {
-      throw new IllegalStateException(
-          "blocks of " + blockStarts[count] + " bytes in slices of " + sliceStarts[slices]);
-    }
-  }
-
-  /** Decodes a delivery. When this throws, the caller still owns the native batch. */
-  static BlockBatch decode(ByteBuffer records, int at, Arena arena) throws FaroException {
-    return new BlockBatch(records, at, arena);
-  }
-
-  public long request() {
-    return request;
-  }
-
-  /** Position of the first block in the request. */
-  public int firstBlock() {
-    return firstBlock;
-  }
-
-  public int count() {
-    return blockStarts.length - 1;
-  }
-
-  /** Returns which fabric carried the bytes. */
-  public Fabric fabric() {
-    return fabric;
-  }
+  /** Returns the fabric that carried the bytes. */
+  Fabric fabric();
 
   /**
    * Returns whether at least half of the arena was in use when these blocks arrived. Blocks that are not used at once
    * should then be copied and released, because other requests may wait for their memory.
    */
-  public boolean scarce() {
-    return scarce;
-  }
+  boolean scarce();
 
-  /** Status of a block; {@code index} counts from 0 in this batch. */
-  public BlockStatus status(int index) {
-    if (statuses == null) {
-      length(index);
-      return BlockStatus.OK;
-    }
-    return BlockStatus.ofCode(statuses[index]);
-  }
+  /** Returns the status of a block; {@code index} counts from 0 in this batch. */
+  BlockStatus status(int index);
 
-  /** Exact length of a block in bytes; 0 unless its status is OK. */
-  public long length(int index) {
-    return blockStarts[index + 1] - blockStarts[index];
-  }
+  /** Returns the exact length of a block in bytes; 0 unless its status is OK. */
+  long length(int index);
 
   /**
-   * The bytes of a block with status OK, with a reference that the caller owns and must release. They
-   * may outlive the batch. Throws {@link IllegalStateException} for a block with another status, and when the batch was
-   * released.
+   * Returns the bytes of a block with status OK, with one reference, which the caller must release. They may outlive
+   * the batch. Throws {@link IllegalStateException} for a block with another status, and if the batch was released.
    */
-  public BlockBytes take(int index) {
-    BlockStatus status = status(index);
-    if (status != BlockStatus.OK) {
-      throw new IllegalStateException(nameOf(index) + " has no bytes: " + status);
-    }
-    int now;
-    do {
-      now = holds;
-      if (now <= 0) {
-        throw gone(index);
-      }
-    } while (!HOLDS.compareAndSet(this, now, now + 1));
-    if (sliceHolds != null && !holdSlices(index)) {
-      HOLDS.decrementAndGet(this);
-      throw gone(index);
-    }
-    return new BlockBytes(this, index);
-  }
-
-  /** One more hold for each slice of the block. False, and none: one of them was released. */
-  private boolean holdSlices(int index) {
-    int end = lastSlice(index);
-    for (int slice = firstSlice(index); slice <= end; slice++) {
-      int now;
-      do {
-        now = sliceHolds.get(slice);
-        if (now <= 0) {
-          releaseSlices(firstSlice(index), slice - 1);
-          return false;
-        }
-      } while (!sliceHolds.compareAndSet(slice, now, now + 1));
-    }
-    return true;
-  }
-
-  /** The delivery is over: returns the memory that no block has taken. Once. */
-  void releaseHold() {
-    release(0, slabs.length - 1);
-  }
-
-  /** The last reference to a block is gone: returns the memory that no other block has. */
-  void releaseBlock(int index) {
-    release(sliceHolds == null ? 0 : firstSlice(index), sliceHolds == null ? -1 : lastSlice(index));
-  }
-
-  private void release(int first, int last) {
-    if (sliceHolds != null) {
-      releaseSlices(first, last);
-      HOLDS.decrementAndGet(this);
-    } else if (HOLDS.decrementAndGet(this) == 0 && handle != 0) {
-      arena.release(handle, 0, slabs.length);
-    }
-  }
-
-  /** One hold less for each of these slices; those without one go back, neighbours with one call. */
-  private void releaseSlices(int first, int last) {
-    int from = first;
-    for (int slice = first; slice <= last; slice++) {
-      if (sliceHolds.decrementAndGet(slice) != 0) {
-        releaseRun(from, slice);
-        from = slice + 1;
-      }
-    }
-    releaseRun(from, last + 1);
-  }
-
-  private void releaseRun(int from, int end) {
-    if (from < end) {
-      arena.release(handle, from, end - from);
-    }
-  }
-
-  private int firstSlice(int index) {
-    return length(index) == 0 ? 0 : sliceAt(blockStarts[index]);
-  }
-
-  /** -1: the block has no bytes, and so no slice. */
-  private int lastSlice(int index) {
-    return length(index) == 0 ? -1 : sliceAt(blockStarts[index + 1] - 1);
-  }
-
-  private IllegalStateException gone(int index) {
-    return new IllegalStateException(nameOf(index) + " is gone, its batch was released");
-  }
-
-  String nameOf(int index) {
-    return "block " + (firstBlock + index) + " of request " + request;
-  }
-
-  /** Returns where a block starts in the stream of slices. */
-  long start(int index) {
-    return blockStarts[index];
-  }
-
-  /** The slice that holds the byte at {@code position} of the stream. */
-  int sliceAt(long position) {
-    if (slabs.length == 1) {
-      return 0;
-    }
-    int found = Arrays.binarySearch(sliceStarts, position);
-    if (found < 0) {
-      return -found - 2;
-    }
-    // Empty slices share their start with the next one: take the last, which has the byte.
-    while (found + 1 < slabs.length && sliceStarts[found + 1] == position) {
-      found++;
-    }
-    return found;
-  }
-
-  /** A view of the stream's bytes from {@code position} to {@code end}, or to the end of {@code slice}. */
-  ByteBuffer view(int slice, long position, long end) {
-    ByteBuffer view = slabs[slice].duplicate();
-    long shift = slabOffsets[slice] - sliceStarts[slice];
-    view.limit((int) (Math.min(end, sliceStarts[slice + 1]) + shift));
-    view.position((int) (position + shift));
-    return view;
-  }
-
-  /** Appends the bytes that {@link #view} would show; how many they are. */
-  int addSlice(MemorySlices slices, int slice, long position, long end) {
-    int bytes = (int) (Math.min(end, sliceStarts[slice + 1]) - position);
-    slices.add(slabs[slice], (int) (position - sliceStarts[slice]) + slabOffsets[slice], bytes);
-    return bytes;
-  }
+  BlockBytes take(int index);
 }

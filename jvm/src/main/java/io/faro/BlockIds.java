@@ -9,10 +9,10 @@ import java.nio.ByteOrder;
  * Reusable; for one thread at a time.
  */
 public final class BlockIds {
-  /** Most blocks of one request. */
+  /** Maximum number of blocks of one request. */
   public static final int MAX_BLOCKS = 32_768;
 
-  /** Bytes of a piece of a block, except of its last. */
+  /** Size of each piece of a block in bytes; the last piece may be shorter. */
   public static final long PIECE_BYTES = 4 << 20;
 
   private static final int FIRST_BLOCKS = 256;
@@ -24,7 +24,7 @@ public final class BlockIds {
 
   public BlockIds() {}
 
-  /** The calling thread's instance, cleared. */
+  /** Returns the calling thread's instance, cleared. */
   public static BlockIds local() {
     return LOCAL.get().clear();
   }
@@ -39,16 +39,17 @@ public final class BlockIds {
   }
 
   /**
-   * Appends Spark's {@code shuffle_<shuffleId>_<mapId>_<startReduce>_<endReduce>}; the end is exclusive. Throws
-   * {@link IllegalArgumentException} for a negative shuffle or reduce id, {@link IllegalStateException} when full.
+   * Appends Spark's {@code shuffle_<shuffleId>_<mapId>_<startReduce>_<endReduce>}; the end is exclusive. Throws {@link
+   * IllegalArgumentException} for a negative shuffle or reduce id, and {@link IllegalStateException} if the request is
+   * full.
    */
   public BlockIds add(int shuffleId, long mapId, int startReduce, int endReduce) {
     return add(shuffleId, mapId, startReduce, endReduce, 0);
   }
 
   /**
-   * Appends a piece of such a block: the first {@link #PIECE_BYTES} bytes for 1, the bytes after them for 2. A piece
-   * beyond the block's end arrives empty. 0: the whole block.
+   * Appends a piece of such a block: 1 is the first {@link #PIECE_BYTES} bytes, 2 the bytes after them, and so on; 0 is
+   * the whole block. A piece beyond the block's end arrives empty.
    */
   public BlockIds add(int shuffleId, long mapId, int startReduce, int endReduce, int piece) {
     if ((shuffleId | startReduce | endReduce) < 0) {
@@ -82,7 +83,7 @@ public final class BlockIds {
     return count;
   }
 
-  /** The encoded ids, from position 0. */
+  /** Returns the encoded ids, from position 0. */
   ByteBuffer buffer() {
     return ids;
   }

@@ -12,7 +12,7 @@ public enum BlockStatus {
   BAD_INDEX(3),
   /** The operating system refused to read the file. */
   UNREADABLE(4),
-  /** A status this version does not know. */
+  /** A status that this version does not know. */
   UNKNOWN(5);
 
   private static final BlockStatus[] BY_CODE = values();

@@ -5,26 +5,26 @@ import java.io.InputStream;
 import java.nio.ByteBuffer;
 
 /**
- * Reads a block from the arena: a bulk read copies each slice once, and there is no other copy.
+ * Reads a block from the arena. A bulk read copies each slice once, and there is no other copy.
  *
  * <p>A release during a read is detected, not prevented: the count is checked before the copy and, behind a fence,
- * after it. A read that returns has the block's own bytes; otherwise it throws. This takes two loads for each bulk
- * read. A reference would take two atomic updates, and would leak the block of a stream that is not closed (Spark
+ * after it. A read that returns has the block's own bytes; otherwise it throws. This costs two loads for each bulk
+ * read. A reference would cost two atomic updates, and would leak the block of a stream that is not closed (Spark
  * closes the block, but not always the stream).
  */
 final class BlockStream extends InputStream {
-  private final BlockBytes block;
-  private final BlockBatch batch;
+  private final ArenaBlock block;
+  private final ArenaBatch batch;
   /** End of the block in the batch's stream of slices. */
   private final long end;
-  /** Next byte in the batch's stream of slices. */
+  /** Position of the next byte in the batch's stream of slices. */
   private long position;
-  /** Rest of the current slice that belongs to the block; null before the first and after the last. */
+  /** The rest of the current slice that belongs to the block; null before the first slice and after the last. */
   private ByteBuffer view;
   private int slice = -1;
   private boolean closed;
 
-  BlockStream(BlockBytes block, BlockBatch batch, int index) {
+  BlockStream(ArenaBlock block, ArenaBatch batch, int index) {
     this.block = block;
     this.batch = batch;
     this.position = batch.start(index);
@@ -100,7 +100,7 @@ final class BlockStream extends InputStream {
     block.checkHeld();
   }
 
-  /** Makes {@link #view} hold the next byte; false at the end. */
+  /** Makes {@link #view} hold the next byte. Returns false at the end. */
   private boolean ready() throws IOException {
     open();
     if (position == end) {

@@ -7,7 +7,7 @@ interface BufferSource {
   /** Leased memory. */
   final class Leased {
     final long handle;
-    /** All of it, from position 0; keeps the memory mapped. */
+    /** All of the memory, from position 0; the buffer keeps it mapped. */
     final ByteBuffer memory;
 
     Leased(long handle, ByteBuffer memory) {
@@ -16,9 +16,12 @@ interface BufferSource {
     }
   }
 
-  /** Waits up to {@code timeoutMillis}, then throws {@link EndpointException.Exhausted}. Any thread. */
+  /**
+   * Leases memory. Waits for it up to {@code timeoutMillis}, then throws {@link EndpointException.Exhausted}. Any
+   * thread may call it.
+   */
   Leased acquire(int bytes, long timeoutMillis) throws FaroException;
 
-  /** Returns it; exactly once per handle. Any thread. */
+  /** Returns leased memory; exactly once per handle. Any thread may call it. */
   void release(long handle);
 }

@@ -9,7 +9,7 @@ import org.slf4j.LoggerFactory;
  * Body of {@code faro-completions}: takes records of finished blocks from a native queue, many with one JNI call, and
  * calls their listeners. All records of a fetch are in one queue, and a queue has one thread. That keeps the blocks of
  * a fetch in order without a lock per block. A listener delays the other fetches of its queue, so it must be short.
- * Errors of listeners and records do not end the thread. It ends with the endpoint, or when native code fails {@value
+ * Errors of listeners and records do not end the thread. It ends with the endpoint, or if native code fails {@value
  * #MAX_FAILURES} times in a row.
  */
 final class CompletionLoop implements Runnable {
@@ -18,8 +18,6 @@ final class CompletionLoop implements Runnable {
   static final int MAX_FAILURES = 8;
   private static final int BUFFER_BYTES = 1 << 20;
   private static final long WAIT_MILLIS = 250;
-  private static final int PROTOCOL = 7;
-  private static final int CLOSING = 8;
   private static final int CLOSED = -1;
 
   private final long endpoint;
@@ -59,7 +57,7 @@ final class CompletionLoop implements Runnable {
       } catch (Throwable t) {
         failures++;
         LOG.error("Taking completions from native code failed ({} of {} times in a row)", failures, MAX_FAILURES, t);
-        abandonAll(requests, PROTOCOL, "completions are lost: " + t);
+        abandonAll(requests, FetchError.PROTOCOL, "completions are lost: " + t);
       }
     }
     LOG.error("This process fetches no more blocks through Faro");
@@ -83,7 +81,7 @@ final class CompletionLoop implements Runnable {
       deliverBlocks(records, at, handle);
     } else if (handle != null) {
       handle.failed(
-          outcome,
+          FetchError.ofCode(outcome),
           RecordDescriptor.firstBlock(records, at),
           RecordDescriptor.blockCount(records, at),
           RecordDescriptor.detail(records, at));
@@ -95,15 +93,15 @@ final class CompletionLoop implements Runnable {
   }
 
   private void deliverBlocks(ByteBuffer records, int at, FetchHandle handle) {
-    BlockBatch batch = null;
+    ArenaBatch batch = null;
     try {
       if (handle != null) {
-        batch = BlockBatch.decode(records, at, arena);
+        batch = ArenaBatch.decode(records, at, arena);
       }
     } catch (Throwable t) {
       LOG.error("Blocks of request {} cannot be delivered", handle.request(), t);
       handle.failed(
-          PROTOCOL,
+          FetchError.PROTOCOL,
           RecordDescriptor.firstBlock(records, at),
           RecordDescriptor.blockCount(records, at),
           "blocks arrived but cannot be delivered: " + t);
@@ -118,16 +116,16 @@ final class CompletionLoop implements Runnable {
     }
   }
 
-  private static void abandonAll(Requests requests, int code, String detail) {
+  private static void abandonAll(Requests requests, FetchError why, String detail) {
     for (FetchHandle handle : requests.takeAll()) {
-      handle.abandon(code, detail);
+      handle.abandon(why, detail);
     }
   }
 
   /** Ends all fetches that are left, and accepts no more. */
   static void abandonRest(Requests requests, String detail) {
     for (FetchHandle handle : requests.end()) {
-      handle.abandon(CLOSING, detail);
+      handle.abandon(FetchError.CLOSING, detail);
     }
   }
 }

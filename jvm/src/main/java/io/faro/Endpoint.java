@@ -13,17 +13,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One per process: serves this process's map outputs to peers and fetches those of peers. Thread-safe.
+ * Serves this process's map outputs to peers and fetches those of peers; one per process. Thread-safe.
  *
  * <p>Native threads do the work; they never attach to the JVM. Daemon Java threads connect both sides: {@code
  * faro-completions-N} take finished blocks and call the listeners, each for its share of the fetches; {@code
- * faro-resolver} finds the files of map outputs. All wait inside native code, so a finished block is not handed over
- * between Java threads.
+ * faro-resolver} finds the files of map outputs. All of them wait inside native code, so a finished block is not handed
+ * over between Java threads.
  */
 public final class Endpoint implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(Endpoint.class);
 
-  /** Time for which {@link #close} waits for a listener or resolver that does not return. */
+  /** Maximum time for which {@link #close} waits for a listener or resolver that does not return. */
   private static final long CLOSE_WAIT_SECONDS = 10;
 
   private final long handle;
@@ -50,14 +50,14 @@ public final class Endpoint implements AutoCloseable {
     return thread;
   }
 
-  /** Opens the fabrics and starts the threads; without a secret. */
+  /** Opens the fabrics and starts the threads, without a secret. */
   public static Endpoint start(EndpointConfig config, OutputResolver resolver) throws FaroException {
     return start(config, null, resolver);
   }
 
   /**
-   * Opens the fabrics and starts the threads. {@code secret}: only endpoints with the same one can connect; {@code
-   * null}: none. Native code keeps a copy; the caller overwrites the array after use.
+   * Opens the fabrics and starts the threads. Only endpoints with the same {@code secret} can connect; {@code null} is
+   * no secret. Native code keeps a copy; the caller should overwrite the array after use.
    */
   public static Endpoint start(EndpointConfig config, byte[] secret, OutputResolver resolver) throws FaroException {
     Objects.requireNonNull(resolver, "resolver");
@@ -78,28 +78,28 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** The card with which a peer can reach this endpoint; text, at most 4 KiB. */
+  /** Returns the card with which a peer can reach this endpoint: text of at most 4 KiB. */
   public byte[] card() throws FaroException {
     return Native.card(handle);
   }
 
   /**
-   * A handle for the endpoint behind a card, the same one for the same endpoint. Does not connect. A peer that is asked
-   * for nothing for an hour is forgotten, and has to be added again.
+   * Returns a handle for the endpoint behind a card; the same endpoint has the same handle. Does not connect. A peer
+   * that gets no request for an hour is forgotten, and must be added again.
    */
   public long addPeer(byte[] card) throws FaroException {
     return addPeer(card, Collections.emptyList());
   }
 
   /**
-   * The same; {@code knownAt} are addresses of the peer's host as this host sees them, for example those of its name.
-   * They are tried in their order, and then the card's.
+   * Adds a peer with other addresses. {@code knownAt} are addresses of the peer's host as this host sees them, for
+   * example those of its name. They are tried in their order, and then the card's.
    */
   public long addPeer(byte[] card, List<InetAddress> knownAt) throws FaroException {
     StringBuilder lines = new StringBuilder();
     for (InetAddress address : knownAt) {
       String text = address.getHostAddress();
-      // An address of a link has no meaning without its interface.
+      // A link-local address has no meaning without its interface.
       if (text.indexOf('%') < 0) {
         lines.append(text).append('\n');
       }
@@ -109,7 +109,8 @@ public final class Endpoint implements AutoCloseable {
 
   /**
    * Starts a fetch and returns at once. {@code blocks} may be reused on return. The fetch fails after {@code
-   * timeoutMillis} without progress; 0: the endpoint's own timeout. When this throws, the listener is not called.
+   * timeoutMillis} without progress; 0 stands for the endpoint's own timeout. If this throws, the listener is not
+   * called.
    */
   public FetchHandle fetch(long peer, BlockIds blocks, long timeoutMillis, FetchListener listener)
       throws FaroException {
@@ -135,7 +136,7 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** For a map output that is being written; {@code null}: outputs are not brought into the arena then. */
+  /** Starts to stage a map output that is being written. Returns {@code null} if the endpoint stages none. */
   public StagedOutput stage() {
     try {
       long staged = Native.stage(handle);
@@ -147,8 +148,8 @@ public final class Endpoint implements AutoCloseable {
   }
 
   /**
-   * A map output was written; depending on the settings, it is brought into the arena: from {@code staged}, if that is
-   * not {@code null}, as far as it has the data file's bytes, and from the file.
+   * Announces a map output that was written. Depending on the settings it is staged in the arena: from {@code staged},
+   * if that is not {@code null}, and the rest from the file.
    */
   public void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged) {
     try {
@@ -161,7 +162,7 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** Tells where the files of a map output of this process are, before {@link io.faro.rows.RowReader} reads it. */
+  /** Announces the files of a map output of this process, before {@link io.faro.rows.RowReader} reads it. */
   public void resolve(int shuffleId, long mapId, OutputFiles files) {
     try {
       Native.resolve(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath());
@@ -172,7 +173,7 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** Buffers of this endpoint's arena; closed with the endpoint. */
+  /** Returns the pool of buffers of this endpoint's arena, which closes with the endpoint. */
   public RegisteredBufferPool buffers() {
     return buffers;
   }
@@ -188,7 +189,7 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** Counters by name, e.g. {@code remoteBlocks.tcp}; empty when closed. */
+  /** Returns the counters by name, e.g. {@code remoteBlocks.tcp}; empty if the endpoint is closed. */
   public Map<String, Long> counters() {
     String text;
     try {
@@ -207,18 +208,18 @@ public final class Endpoint implements AutoCloseable {
     return counters;
   }
 
-  /** The native handle, for Faro's other packages; native code checks it on every use. */
+  /** Returns the native handle, for Faro's other packages. Native code checks it on every use. */
   public long nativeHandle() {
     return handle;
   }
 
-  /** Fetches in flight. */
+  /** Returns the number of fetches in flight. */
   int fetchesUnderWay() {
     return requests.size();
   }
 
   /**
-   * Ends all fetches with {@link FetchException.Closing}, stops all threads. Blocks taken stay readable until they are
+   * Ends all fetches with {@link FetchError#CLOSING}, stops all threads. Blocks taken stay readable until they are
    * released. Idempotent; may be called from a listener.
    */
   @Override
@@ -247,7 +248,7 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** Waits for a thread's end, also when interrupted; true: the caller was interrupted. */
+  /** Waits for a thread's end, even if interrupted. Returns whether the caller was interrupted. */
   private static boolean join(Thread thread) {
     if (thread == Thread.currentThread()) {
       return false;

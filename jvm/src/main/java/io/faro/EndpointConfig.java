@@ -67,13 +67,13 @@ public final class EndpointConfig {
       return this;
     }
 
-    /** Sets all of these. */
+    /** Sets all of these settings. */
     public Builder set(Map<String, String> all) {
       all.forEach(this::set);
       return this;
     }
 
-    /** The executor's id, for logs and cards. */
+    /** Sets the executor's id, for logs and cards. */
     public Builder name(String value) {
       return set("name", value);
     }
@@ -82,32 +82,32 @@ public final class EndpointConfig {
       return set("fabric", value.code);
     }
 
-    /** The address to listen on, an IP literal; {@code 0.0.0.0} needs an {@link #advertisedAddress}. */
+    /** Sets the address to listen on, an IP literal; {@code 0.0.0.0} needs an {@link #advertisedAddress}. */
     public Builder bindAddress(String value) {
       return set("bindAddress", value);
     }
 
-    /** The address that peers get, an IP literal; by default the bind address. */
+    /** Sets the address that peers get, an IP literal; by default the bind address. */
     public Builder advertisedAddress(String value) {
       return set("advertisedAddress", value);
     }
 
-    /** The port to listen on; 0: any. */
+    /** Sets the port to listen on; 0 takes any free port. */
     public Builder port(int value) {
       return set("port", String.valueOf(value));
     }
 
-    /** The hard cap of the arena, in bytes. */
+    /** Sets the hard cap of the arena, in bytes. */
     public Builder memoryLimitBytes(long value) {
       return set("memory.limit", String.valueOf(value));
     }
 
-    /** The application's id; endpoints of another application cannot connect. */
+    /** Sets the application's id; endpoints of another application cannot connect. */
     public Builder application(String value) {
       return set("application", value);
     }
 
-    /** Sets whether bytes between endpoints are encrypted; one with the other choice cannot connect. */
+    /** Sets whether bytes between endpoints are encrypted; endpoints with the other choice cannot connect. */
     public Builder sealed(boolean value) {
       return set("protection", value ? "sealed" : "clear");
     }

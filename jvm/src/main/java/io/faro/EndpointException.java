@@ -29,7 +29,7 @@ public class EndpointException extends FaroException {
     }
   }
 
-  /** The arena's memory for this purpose is used up: release some first, or wait longer. */
+  /** The arena's memory for this purpose is used up: release some of it first, or wait longer. */
   public static final class Exhausted extends EndpointException {
     private static final long serialVersionUID = 1L;
 
@@ -47,7 +47,7 @@ public class EndpointException extends FaroException {
     }
   }
 
-  /** A bug in native code (a panic), with the panic's message. The process goes on. */
+  /** A bug in native code (a panic), with the panic's message. The process continues. */
   public static final class NativeFault extends EndpointException {
     private static final long serialVersionUID = 1L;
 

@@ -2,10 +2,10 @@ package io.faro;
 
 /** The transport of a block's bytes. The codes are FabricCode of native/wire (codes.rs). */
 public enum Fabric {
-  /** No bytes: every block of the batch is missing or empty. */
+  /** No fabric: every block of the batch is missing or empty, so there are no bytes. */
   NONE(0),
   TCP(1),
-  /** Shared memory of one host. */
+  /** Shared memory within one host. */
   SHM(2),
   /** RDMA. */
   VERBS(3);

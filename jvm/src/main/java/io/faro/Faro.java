@@ -6,15 +6,15 @@ import java.util.Collections;
 import java.util.List;
 
 /**
- * Loads the native library, on the first call. The library is optional, like Netty's epoll transport: a program can go
- * on without it and report why.
+ * Loads the native library, on the first call. The library is optional, like Netty's epoll transport: a program can
+ * continue without it and report the reason.
  */
 public final class Faro {
   private static volatile List<File> places = Collections.emptyList();
 
   private Faro() {}
 
-  /** Loads once, when first asked. */
+  /** Loads the library once, on first use of this class. */
   private static final class Loaded {
     static final FaroUnavailableException CAUSE = load();
 
@@ -32,8 +32,8 @@ public final class Faro {
   }
 
   /**
-   * Where the library is extracted to if {@code java.io.tmpdir} does not allow it, in this order. Has no effect once
-   * the library was loaded, or with {@code -Dfaro.tmpdir}, which is the only place then.
+   * Sets places to extract the library to if {@code java.io.tmpdir} does not allow it, in this order. Has no effect
+   * after the library was loaded, or with {@code -Dfaro.tmpdir}, which is then the only place.
    */
   public static void extractAlsoTo(List<File> directories) {
     places = Collections.unmodifiableList(new ArrayList<>(directories));
@@ -43,19 +43,19 @@ public final class Faro {
     return unavailabilityCause() == null;
   }
 
-  /** Throws {@link FaroUnavailableException} when the native library cannot be used. */
+  /** Throws {@link FaroUnavailableException} if the native library cannot be used. */
   public static void ensureAvailability() throws FaroUnavailableException {
     if (Loaded.CAUSE != null) {
       throw new FaroUnavailableException(Loaded.CAUSE.getMessage(), Loaded.CAUSE);
     }
   }
 
-  /** Returns why not, or {@code null} when it is available. */
+  /** Returns the reason that the library cannot be used, or {@code null} if it can. */
   public static Throwable unavailabilityCause() {
     return Loaded.CAUSE;
   }
 
-  /** Version of this jar (and, when available, of the native library: they are equal). */
+  /** Returns the version of this jar; an available native library has the same version. */
   public static String version() {
     return NativeLibrary.jarVersion();
   }

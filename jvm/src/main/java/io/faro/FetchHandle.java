@@ -4,8 +4,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A fetch in flight, with its listener. This object's monitor serialises the calls of the listener by the completions
- * thread and by the thread that closes the endpoint. The last call is the first {@code onComplete}.
+ * A fetch in flight, with its listener. The listener is called by the completions thread and by the thread that closes
+ * the endpoint; this object's monitor serialises these calls. The last call is the first {@code onComplete}.
  */
 public final class FetchHandle {
   private static final Logger LOG = LoggerFactory.getLogger(FetchHandle.class);
@@ -16,7 +16,7 @@ public final class FetchHandle {
   private final FetchListener listener;
   private volatile long request;
   private volatile boolean done;
-  /** Blocks before this one have been reported. Guarded by this. */
+  /** Number of blocks that were reported, from the first on. Guarded by this. */
   private int reported;
 
   FetchHandle(Endpoint endpoint, long peer, int blocks, FetchListener listener) {
@@ -30,30 +30,30 @@ public final class FetchHandle {
     request = number;
   }
 
-  /** Number of the request, as in logs and errors. */
+  /** Returns the number of the request, as in logs and errors. */
   public long request() {
     return request;
   }
 
-  /** Peer handle of {@link Endpoint#addPeer}. */
+  /** Returns the peer's handle, as returned by {@link Endpoint#addPeer}. */
   public long peer() {
     return peer;
   }
 
-  /** Cancels the fetch: blocks not yet reported fail with {@link FetchException.Cancelled}. Idempotent. */
+  /** Cancels the fetch: blocks not yet reported fail with {@link FetchError#CANCELLED}. Idempotent. */
   public void cancel() {
     if (!done) {
       endpoint.cancel(request);
     }
   }
 
-  /** Returns whether {@link FetchListener#onComplete} has been called, or is about to be. */
+  /** Returns whether {@link FetchListener#onComplete} was called or is about to be called. */
   public boolean isDone() {
     return done;
   }
 
   /** Takes over the delivery's hold of the batch. */
-  synchronized void blocks(BlockBatch batch) {
+  synchronized void blocks(ArenaBatch batch) {
     try {
       if (!done) {
         reported = batch.firstBlock() + batch.count();
@@ -66,13 +66,12 @@ public final class FetchHandle {
     }
   }
 
-  synchronized void failed(int code, int firstBlock, int count, String detail) {
+  synchronized void failed(FetchError why, int firstBlock, int count, String detail) {
     if (done) {
       return;
     }
     reported = Math.max(reported, firstBlock + count);
-    FetchException error =
-        FetchException.of(code, new FetchException.Failed(peer, request, firstBlock, count, detail));
+    FetchException error = new FetchException(why, peer, request, firstBlock, count, detail);
     try {
       listener.onError(firstBlock, count, error);
     } catch (Throwable t) {
@@ -93,9 +92,9 @@ public final class FetchHandle {
   }
 
   /** Ends the fetch here: an error for all blocks not yet reported, then {@code onComplete}. */
-  synchronized void abandon(int code, String detail) {
+  synchronized void abandon(FetchError why, String detail) {
     if (reported < blocks) {
-      failed(code, reported, blocks - reported, detail);
+      failed(why, reported, blocks - reported, detail);
     }
     completed();
   }

@@ -15,7 +15,7 @@ final class LogBridge implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(LogBridge.class);
 
   static final String ROOT = "io.faro.native";
-  /** The native crates; each can be given a level of its own. */
+  /** The native crates; each can have its own level. */
   private static final String[] CRATES = {"wire", "pool", "exchange", "fabric", "region", "endpoint", "jni"};
 
   private static final long WAIT_MILLIS = 1_000;
@@ -26,7 +26,7 @@ final class LogBridge implements Runnable {
 
   private LogBridge() {}
 
-  /** Starts the thread. Called once, when the library is loaded. */
+  /** Starts the thread. Called once, after the library is loaded. */
   static void start() {
     LogBridge bridge = new LogBridge();
     bridge.followLevel();
@@ -68,7 +68,7 @@ final class LogBridge implements Runnable {
     return loggers.computeIfAbsent(target, key -> LoggerFactory.getLogger(nameOf(key)));
   }
 
-  /** {@code faro_fabric::tcp} is {@code io.faro.native.fabric.tcp}. */
+  /** Returns the logger of a native target: {@code faro_fabric::tcp} becomes {@code io.faro.native.fabric.tcp}. */
   static String nameOf(String target) {
     String crate = target.startsWith("faro_") ? target.substring("faro_".length()) : target;
     return ROOT + "." + crate.replace("::", ".");

@@ -5,17 +5,17 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** Detects musl, another C library than glibc, for which Faro's native library is not built. */
+/** Detects musl, a C library for which Faro's native library is not built. */
 final class Musl {
-  /** Musl is one file, loader and C library together, and is mapped under this name. */
+  /** The beginning of musl's file name; the loader and the C library are one file. */
   private static final String LOADER = "/ld-musl-";
 
   private Musl() {}
 
-  /** The path of musl in a file like {@code /proc/self/maps}; {@code null}: it is not there. */
+  /** Returns the path of musl in a file like {@code /proc/self/maps}; {@code null} if musl is not mapped. */
   static String loader(Path maps) {
     try {
-      // Paths are bytes of any encoding.
+      // Paths may be in any encoding.
       for (String line : Files.readAllLines(maps, StandardCharsets.ISO_8859_1)) {
         int path = line.indexOf('/');
         if (line.contains(LOADER)) {
@@ -23,7 +23,7 @@ final class Musl {
         }
       }
     } catch (IOException e) {
-      // Without /proc nothing is known.
+      // Without /proc, musl cannot be detected.
       return null;
     }
     return null;

@@ -5,7 +5,7 @@ import java.nio.ByteBuffer;
 /** Leases buffers of an endpoint's arena. */
 final class NativeBuffers implements BufferSource {
   private final long endpoint;
-  /** Guarded by this; the completions thread has a table of its own, without a lock. */
+  /** Guarded by this. The completions thread has its own table, without a lock. */
   private final Slabs slabs;
 
   NativeBuffers(long endpoint) {

@@ -32,8 +32,9 @@ final class NativeLibrary {
   private final String version;
 
   /**
-   * A way to load. {@code path}: file or directory, or null for the jar's; {@code places}: where the jar's is
-   * extracted, in this order; {@code resources}: the jar; {@code version}: what the library must be.
+   * A way to load the library. {@code path} is a file or directory, or null for the jar's library; {@code places} are
+   * the directories to extract it to, in this order; {@code resources} is the jar; {@code version} is the required
+   * version.
    */
   NativeLibrary(String path, List<File> places, String platform, ClassLoader resources, String version) {
     this.path = path;
@@ -43,7 +44,7 @@ final class NativeLibrary {
     this.version = version;
   }
 
-  /** {@code others}: places beside {@code java.io.tmpdir}. */
+  /** Returns the way to load it in this process. {@code others} are places to use besides {@code java.io.tmpdir}. */
   static NativeLibrary ofThisProcess(List<File> others) {
     return new NativeLibrary(
         System.getProperty(PATH_PROPERTY),
@@ -53,7 +54,9 @@ final class NativeLibrary {
         jarVersion());
   }
 
-  /** {@code chosen}, by the user, is the only place; {@code null}: nothing was chosen. */
+  /**
+   * Returns the places to extract to. {@code chosen}, the user's choice, is the only place unless it is {@code null}.
+   */
   static List<File> places(String chosen, String tmpdir, List<File> others) {
     if (chosen != null && !chosen.isEmpty()) {
       return Collections.singletonList(new File(chosen));
@@ -76,7 +79,7 @@ final class NativeLibrary {
     return properties.getProperty("version", "unknown");
   }
 
-  /** {@code <os>-<arch>} as in the jar. Unknown names stay unchanged, for the error message. */
+  /** Returns {@code <os>-<arch>} as in the jar. Unknown names stay unchanged, for the error message. */
   static String platform(String os, String arch) {
     String system = os.toLowerCase(Locale.ROOT);
     String machine = arch.toLowerCase(Locale.ROOT);
@@ -125,7 +128,10 @@ final class NativeLibrary {
         + TMPDIR_PROPERTY);
   }
 
-  /** {@code null}, or why the library cannot be used there; another place may do. */
+  /**
+   * Loads the library from a place. Returns {@code null}, or the reason that the library cannot be used there; another
+   * place may work.
+   */
   private String loadAt(File place, String name) throws FaroUnavailableException {
     try (InputStream in = resources.getResourceAsStream(name)) {
       if (in == null) {
@@ -138,7 +144,7 @@ final class NativeLibrary {
           return null;
         } catch (UnsatisfiedLinkError e) {
           String text = textOf(extraction.file(), e);
-          // This is the message of dlopen where the file system is mounted noexec.
+          // This is dlopen's message if the file system is mounted noexec.
           if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
             return place + " is probably mounted noexec (" + text + ")";
           }

@@ -5,6 +5,6 @@ package io.faro;
  * makes all calls. The writers of outputs cannot announce them, because outputs also arrive by migration.
  */
 public interface OutputResolver {
-  /** The files; {@code null}, or an exception, which is logged: there is no such output. */
+  /** Returns the files. {@code null}, or an exception, which is logged, means that there is no such output. */
   OutputFiles resolve(int shuffleId, long mapId) throws Exception;
 }

@@ -49,8 +49,8 @@ final class RecordDescriptor {
   private RecordDescriptor() {}
 
   /**
-   * Bytes of the record at {@code at}, of which {@code available} were written. Throws
-   * {@link IllegalStateException} when its counts do not add up, so that no read is out of bounds.
+   * Returns the size in bytes of the record at {@code at}, of which {@code available} bytes were written. Throws {@link
+   * IllegalStateException} if its counts do not add up, so that no read is out of bounds.
    */
   static int checkedBytes(ByteBuffer records, int at, int available) {
     int bytes = available < HEAD_BYTES ? 0 : records.getInt(at + RECORD_BYTES);
@@ -107,12 +107,12 @@ final class RecordDescriptor {
     return (records.getInt(at + FLAGS) & FLAG_SCARCE) != 0;
   }
 
-  /** Returns where slice {@code index} lies. */
+  /** Returns the offset of slice {@code index}. */
   static int slice(int at, int index) {
     return at + HEAD_BYTES + index * SLICE_BYTES;
   }
 
-  /** Returns where the entry of block {@code index} lies. */
+  /** Returns the offset of the entry of block {@code index}. */
   static int block(ByteBuffer records, int at, int index) {
     return slice(at, sliceCount(records, at)) + index * BLOCK_BYTES;
   }

@@ -31,31 +31,34 @@ public final class RegisteredBuffer implements AutoCloseable {
     this.memory = leased.memory;
   }
 
-  /** In bytes; at least as many as requested. */
+  /** Returns the size in bytes, which is at least the requested one. */
   public int capacity() {
     return memory.capacity();
   }
 
-  /** One more reference. */
+  /** Adds a reference. */
   public RegisteredBuffer retain() {
     change(1);
     return this;
   }
 
-  /** One reference less; the last one returns the memory. */
+  /** Removes a reference; the last one returns the memory. */
   public void release() {
     if (change(-1) == 0) {
       pool.release(handle);
     }
   }
 
-  /** The same as {@link #release}, for {@code try}. */
+  /** Does the same as {@link #release}, for {@code try}. */
   @Override
   public void close() {
     release();
   }
 
-  /** A new view of all bytes, position 0, big-endian as every new {@link ByteBuffer}; see the class's comment. */
+  /**
+   * Returns a new view of all bytes, at position 0 and big-endian like every new {@link ByteBuffer}. It is not checked:
+   * it is valid until the last release.
+   */
   public ByteBuffer byteBuffer() {
     if (references <= 0) {
       throw gone();
@@ -63,7 +66,7 @@ public final class RegisteredBuffer implements AutoCloseable {
     return memory.duplicate();
   }
 
-  /** Copies bytes from {@code index} on out of the buffer. */
+  /** Copies bytes of the buffer, from {@code index} on, to an array. */
   public void get(int index, byte[] to, int offset, int length) {
     check(index, to, offset, length);
     retain();
@@ -76,7 +79,7 @@ public final class RegisteredBuffer implements AutoCloseable {
     }
   }
 
-  /** Copies bytes into the buffer, from {@code index} on. */
+  /** Copies bytes of an array into the buffer, from {@code index} on. */
   public void put(int index, byte[] from, int offset, int length) {
     check(index, from, offset, length);
     retain();

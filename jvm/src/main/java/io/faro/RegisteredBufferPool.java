@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicInteger;
  * }</pre>
  */
 public final class RegisteredBufferPool implements AutoCloseable {
-  /** Largest buffer, in bytes. */
+  /** Maximum size of a buffer, in bytes. */
   public static final int MAX_BYTES = 256 << 10;
 
   /** Time for which a thread waits in native code before it checks whether the pool was closed. */
@@ -33,21 +33,21 @@ public final class RegisteredBufferPool implements AutoCloseable {
   }
 
   /**
-   * A buffer of at least {@code bytes} bytes (the next of 4, 16, 64 and 256 KiB) with undefined content and one
-   * reference. Does not wait.
+   * Returns a buffer of at least {@code bytes} bytes (the next of 2, 4, 16, 64 and 256 KiB) with undefined content and
+   * one reference. Does not wait.
    *
    * @param bytes 1 to {@link #MAX_BYTES}; anything else is an {@link IllegalArgumentException}
-   * @throws EndpointException.Exhausted when the memory for buffers is used up
-   * @throws EndpointException.Closed when the pool or its endpoint was closed
+   * @throws EndpointException.Exhausted if the memory for buffers is used up
+   * @throws EndpointException.Closed if the pool or its endpoint was closed
    */
   public RegisteredBuffer acquire(int bytes) throws FaroException {
     return acquire(bytes, 0, TimeUnit.MILLISECONDS);
   }
 
   /**
-   * The same, but waits up to {@code timeout} for released memory.
+   * Returns a buffer like {@link #acquire(int)}, but waits up to {@code timeout} for released memory.
    *
-   * @param timeout 0 or less: does not wait
+   * @param timeout 0 or less does not wait
    */
   public RegisteredBuffer acquire(int bytes, long timeout, TimeUnit unit) throws FaroException {
     if (bytes <= 0 || bytes > MAX_BYTES) {
@@ -61,7 +61,7 @@ public final class RegisteredBufferPool implements AutoCloseable {
         throw new EndpointException.Closed("the pool of registered buffers is closed");
       }
       long left = nanos - (System.nanoTime() - start);
-      // Rounded up, so that a wait does not end before its time.
+      // The time is rounded up, so that a wait does not end early.
       long slice = Math.min(SLICE_MILLIS, TimeUnit.NANOSECONDS.toMillis(Math.max(0, left) + 999_999));
       try {
         BufferSource.Leased leased = source.acquire(bytes, slice);
@@ -80,14 +80,14 @@ public final class RegisteredBufferPool implements AutoCloseable {
     outstanding.decrementAndGet();
   }
 
-  /** Buffers that were acquired and not yet released. */
+  /** Returns the number of buffers that were acquired and not yet released. */
   public int outstanding() {
     return outstanding.get();
   }
 
   /**
-   * Ends {@link #acquire}: a thread that waits in it gets {@link EndpointException.Closed} within 250 ms. Buffers that
-   * were acquired stay valid until they are released. Idempotent.
+   * Closes the pool: a thread that waits in {@link #acquire} gets {@link EndpointException.Closed} within 250 ms.
+   * Buffers that were acquired stay valid until they are released. Idempotent.
    */
   @Override
   public void close() {

@@ -9,7 +9,7 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
  * Fetches in flight, by request number.
  *
  * <p>Native code chooses the number, so the first blocks can arrive before {@link #register} has stored the handle.
- * Submitters share a lock over both steps. A look-up that finds nothing waits for them and looks again. A request costs
+ * Submitters share a lock over both steps. A lookup that finds nothing waits for them and looks again. A request costs
  * one boxed number, a block nothing.
  */
 final class Requests {
@@ -37,7 +37,7 @@ final class Requests {
     }
   }
 
-  /** The fetch; null: it has ended. */
+  /** Returns the fetch; null if it has ended. */
   FetchHandle find(long request) {
     FetchHandle handle = byNumber.get(request);
     if (handle == null) {
@@ -52,7 +52,7 @@ final class Requests {
     byNumber.remove(request);
   }
 
-  /** Takes all fetches out; later ones are still accepted. */
+  /** Removes and returns all fetches. Later fetches are still accepted. */
   List<FetchHandle> takeAll() {
     submitting.writeLock().lock();
     try {
@@ -64,7 +64,7 @@ final class Requests {
     }
   }
 
-  /** Accepts no more fetches and takes all out. */
+  /** Removes and returns all fetches, and accepts no more. */
   List<FetchHandle> end() {
     submitting.writeLock().lock();
     try {

@@ -23,7 +23,7 @@ final class Slabs implements Arena {
   private static final Logger LOG = LoggerFactory.getLogger(Slabs.class);
 
   private static final ReferenceQueue<ByteBuffer> UNREACHABLE = new ReferenceQueue<>();
-  /** Keeps the references reachable while their buffers are. */
+  /** Keeps the references reachable while their buffers are reachable. */
   private static final Set<SlabReference> REFERENCES = ConcurrentHashMap.newKeySet();
 
   private final long endpoint;
@@ -95,7 +95,7 @@ final class Slabs implements Arena {
     }
   }
 
-  /** The number of slab references of this process. */
+  /** Returns the number of slab references of this process. */
   static int referenced() {
     return REFERENCES.size();
   }

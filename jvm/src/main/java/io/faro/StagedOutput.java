@@ -4,22 +4,22 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The data file of a map output while it is written: the endpoint keeps a copy of its first bytes in the arena, as many
- * as there is room for, and need not read them back when the output is committed. For one thread at a time.
+ * Stages the data file of a map output while it is written: the endpoint keeps a copy of its first bytes in the arena,
+ * as far as there is room, and need not read them back after the commit. For one thread at a time.
  */
 public final class StagedOutput implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(StagedOutput.class);
 
-  /** 0: dropped, or handed over. */
+  /** The native handle; 0 after the copy was dropped or handed over. */
   private long handle;
-  /** The endpoint has room for more. */
+  /** True while the endpoint has room for more. */
   private boolean wanted = true;
 
   StagedOutput(long handle) {
     this.handle = handle;
   }
 
-  /** Takes the file's next bytes. */
+  /** Appends the file's next bytes to the copy. */
   public void append(byte[] bytes, int offset, int length) {
     if (offset < 0 || length < 0 || offset > bytes.length - length) {
       throw new IndexOutOfBoundsException(length + " bytes from " + offset + " of " + bytes.length);
@@ -34,7 +34,7 @@ public final class StagedOutput implements AutoCloseable {
     }
   }
 
-  /** The file has bytes here that are not given: what follows is of no use. */
+  /** Ends the copy, because the file's next bytes are left out and later ones would not follow. */
   public void end() {
     if (wanted && handle != 0) {
       wanted = false;
@@ -42,14 +42,14 @@ public final class StagedOutput implements AutoCloseable {
     }
   }
 
-  /** For the call that takes it over. */
+  /** Returns the handle to the call that takes it over. */
   long release() {
     long released = handle;
     handle = 0;
     return released;
   }
 
-  /** Drops the copy, if {@link Endpoint#committed} has not taken it. Idempotent. */
+  /** Drops the copy, unless {@link Endpoint#committed} has taken it. Idempotent. */
   @Override
   public void close() {
     long dropped = release();

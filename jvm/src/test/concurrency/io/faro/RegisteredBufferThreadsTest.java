@@ -19,7 +19,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Several threads on one buffer, and on one pool. */
+/** Several threads use one buffer, and one pool. */
 class RegisteredBufferThreadsTest {
   private static final int THREADS = 4;
 
@@ -71,7 +71,10 @@ class RegisteredBufferThreadsTest {
     }
   }
 
-  /** A copy is of one owner's bytes, whoever releases meanwhile: each owner fills it with one number of its own. */
+  /**
+   * A copy must have one owner's bytes only, even if another thread releases the buffer meanwhile. Each owner fills it
+   * with its own number.
+   */
   @Test
   void aCopyIsNeverOfTheNextOwnersBytes() throws Exception {
     try (Endpoint endpoint = Endpoint.start(Pair.config("buffers", FabricChoice.TCP), (shuffle, map) -> null)) {
@@ -93,10 +96,10 @@ class RegisteredBufferThreadsTest {
               copies.incrementAndGet();
             }
           } catch (IllegalStateException e) {
-            return; // released
+            return; // The buffer was released.
           }
         });
-        // The arena hands out the last one returned first: this is the same memory.
+        // The arena hands out the buffer that was returned last, so this is the same memory.
         buffer.release();
         RegisteredBuffer next = pool.acquire(4096);
         Arrays.fill(mine, 1, 4096, (byte) ~round);
@@ -114,7 +117,7 @@ class RegisteredBufferThreadsTest {
     EndpointConfig small = EndpointConfig.builder().fabric(FabricChoice.TCP).memoryLimitBytes(32L << 20).build();
     try (Endpoint endpoint = Endpoint.start(small, (shuffle, map) -> null)) {
       RegisteredBufferPool pool = endpoint.buffers();
-      // All but one of those that may be had are taken, so that nearly all threads wait.
+      // All available buffers but one are taken, so that nearly all threads wait.
       List<RegisteredBuffer> ballast = new ArrayList<>();
       while (true) {
         try {

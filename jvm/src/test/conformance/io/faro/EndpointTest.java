@@ -27,7 +27,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Two endpoints in one JVM and real files: every fabric gives exactly the bytes of the files. */
+/** Two endpoints in one JVM serve real files: every fabric must deliver exactly the bytes of the files. */
 class EndpointTest {
   @TempDir
   Path directory;
@@ -142,8 +142,8 @@ class EndpointTest {
   }
 
   /**
-   * Does what Spark's removal of a shuffle does: a peer asks once more after the shuffle was forgotten, before its
-   * files are gone.
+   * Does what Spark does when it removes a shuffle: a peer asks once more after the shuffle was forgotten and before
+   * its files are deleted.
    */
   @Test
   void aShuffleThatIsForgottenAfterItsFilesAreDeletedHoldsNoDiskSpace() throws Exception {
@@ -166,14 +166,14 @@ class EndpointTest {
         try {
           open += Files.readSymbolicLink(descriptor).toString().contains(name) ? 1 : 0;
         } catch (NoSuchFileException e) {
-          continue; // Closed meanwhile.
+          continue; // The endpoint was closed meanwhile.
         }
       }
     }
     return open;
   }
 
-  /** Pair has three completion threads, and numbers of requests count up. */
+  /** Pair has three completion threads, and request numbers increase by one. */
   @Test
   void aListenerThatTakesLongHoldsUpNoFetchOfAnotherThread() throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(8, 1, 10);
@@ -218,7 +218,7 @@ class EndpointTest {
       assertEquals(1, got.errors.size());
       FetchException error = got.errors.get(0);
       assertTrue(
-          error instanceof FetchException.Unreachable || error instanceof FetchException.ConnectionLost,
+          error.error() == FetchError.UNREACHABLE || error.error() == FetchError.CONNECTION_LOST,
           error.toString());
       assertEquals(2, error.blockCount());
       assertEquals(pair.peer, error.peer());
@@ -271,7 +271,7 @@ class EndpointTest {
     assertInstanceOf(FaroException.class, address);
   }
 
-  /** On its own, RDMA that cannot be used is an error that says why; with AUTO the others are left. */
+  /** If only RDMA is chosen and it cannot be used, the error must say why; with AUTO the other fabrics remain. */
   @Test
   void aDeviceThatDoesNotExist() throws Exception {
     EndpointConfig.Builder config =

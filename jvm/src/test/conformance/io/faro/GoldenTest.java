@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import org.junit.jupiter.api.Test;
 
-/** The descriptors against the bytes of tests/golden, which Rust's encoders must produce too. */
+/** Compares the descriptors with the bytes of tests/golden, which Rust's encoders must produce too. */
 class GoldenTest {
   private static ByteBuffer golden(String name) throws Exception {
     return ByteBuffer.wrap(Repository.golden(name)).order(ByteOrder.LITTLE_ENDIAN);

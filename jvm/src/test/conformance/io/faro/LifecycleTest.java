@@ -3,7 +3,6 @@ package io.faro;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -16,16 +15,16 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Endings: close, cancel and deadlines in the middle of fetches. */
+/** Close, cancel and deadlines in the middle of fetches. */
 class LifecycleTest {
   private static final int STUCK_MAP = 13;
 
   @TempDir
   Path directory;
 
-  /** Open: the resolver answers for {@link #STUCK_MAP} too. */
+  /** Opens when the resolver may answer for {@link #STUCK_MAP}. */
   private final CountDownLatch unstuck = new CountDownLatch(1);
-  /** Open: a peer asked for {@link #STUCK_MAP}. */
+  /** Opens when a peer has asked for {@link #STUCK_MAP}. */
   private final CountDownLatch asked = new CountDownLatch(1);
 
   private Pair pair;
@@ -67,7 +66,7 @@ class LifecycleTest {
     pair.client.close();
     pair.client.close();
     stuck.await();
-    assertInstanceOf(FetchException.Closing.class, stuck.errors.get(0));
+    assertEquals(FetchError.CLOSING, stuck.errors.get(0).error());
     assertEquals(0, pair.client.fetchesUnderWay());
     assertArrayEquals(MapOutputs.partition(1, 0, 1_000), taken.bytes(0));
     taken.releaseAll();
@@ -95,7 +94,7 @@ class LifecycleTest {
     handle.cancel();
     handle.cancel();
     got.await();
-    assertInstanceOf(FetchException.Cancelled.class, got.errors.get(0));
+    assertEquals(FetchError.CANCELLED, got.errors.get(0).error());
     assertTrue(handle.isDone());
     handle.cancel();
   }
@@ -103,7 +102,7 @@ class LifecycleTest {
   @Test
   void aDeadlinePassesAndOthersGoOn() throws Exception {
     Collected got = stuckFetch(300).await();
-    assertInstanceOf(FetchException.TimedOut.class, got.errors.get(0));
+    assertEquals(FetchError.TIMED_OUT, got.errors.get(0).error());
     unstuck.countDown();
     pair.fetch(new BlockIds().add(1, 1, 0, 1)).await().releaseAll();
   }

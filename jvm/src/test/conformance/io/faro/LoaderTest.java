@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Every way to find the library, and every error with its message. */
+/** Tests every way to find the library, and every error with its message. */
 class LoaderTest {
   private static final String PLATFORM = NativeLibrary.platform("Linux", System.getProperty("os.arch"));
 
@@ -94,7 +94,7 @@ class LoaderTest {
     assertTrue(message.contains("linux-riscv64") && message.contains("faro.library.path"), message);
   }
 
-  /** A jar with the library of this machine. */
+  /** Returns a class loader of a jar with this machine's library. */
   private URLClassLoader jar() throws Exception {
     return jar(Files.readAllBytes(Repository.library().toPath()));
   }

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** A line that a native thread logs comes out of an SLF4J logger (slf4j-simple writes to System.err). */
+/** A line that a native thread logs must reach an SLF4J logger (slf4j-simple writes to System.err). */
 class LogBridgeLiveTest {
   @TempDir
   Path directory;
@@ -40,7 +40,7 @@ class LogBridgeLiveTest {
     }
   }
 
-  /** Passes bytes on and looks at every line. */
+  /** Passes bytes on and checks every line. */
   private static final class Watch extends OutputStream {
     private final StringBuilder line = new StringBuilder();
     private final String source;

@@ -8,7 +8,7 @@ import java.nio.ByteBuffer;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** The boundary itself: for every wrong argument of Java the answer is an exception, and the process goes on. */
+/** Tests the JNI boundary: every wrong argument of Java must raise an exception, and the process must continue. */
 class NativeTest {
   private static final String SETTINGS = "name=n\nfabric=tcp\nmemory.limit=67108864\nrequest.timeout=1000\n";
 

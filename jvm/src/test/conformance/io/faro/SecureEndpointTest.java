@@ -13,8 +13,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * Endpoints that agree on application, protection and secret exchange blocks; all others do not. Shared memory is the
- * same with both kinds of protection.
+ * Endpoints that agree on application, protection and secret exchange blocks; all others do not. Shared memory works in
+ * the same way with both kinds of protection.
  */
 class SecureEndpointTest {
   private static final int LENGTH = 300_000;

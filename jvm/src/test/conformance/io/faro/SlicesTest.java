@@ -16,7 +16,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Where blocks lie, as native code gets it: the addresses hold exactly the bytes of each block. */
+/** Tests the addresses of blocks that native code gets: they must hold exactly the bytes of each block. */
 class SlicesTest {
   @TempDir
   Path directory;
@@ -28,8 +28,8 @@ class SlicesTest {
     Repository.loadNative();
   }
 
-  private static BlockBatch batch(RecordWriter record) throws FaroException {
-    return BlockBatch.decode(RecordWriter.direct(record.bytes()), 0, new FakeArena());
+  private static ArenaBatch batch(RecordWriter record) throws FaroException {
+    return ArenaBatch.decode(RecordWriter.direct(record.bytes()), 0, new FakeArena());
   }
 
   private static byte[] join(byte[]... pieces) {
@@ -46,7 +46,7 @@ class SlicesTest {
 
   @Test
   void blocksInSlicesOfSeveralSlabs() throws Exception {
-    BlockBatch batch = batch(new RecordWriter()
+    ArenaBatch batch = batch(new RecordWriter()
         .slice(0, 100, 10).slice(1, 7, 10).slice(1, 0, 0).slice(2, 65_526, 10).slice(3, 0, 10)
         .block(4).block(11).block(0).block(25));
     for (int block = 0; block < batch.count(); block++) {

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Data files whose bytes go to the arena while they are written. */
+/** Stages data files while they are written. */
 class StagedOutputTest {
   private static final int CHUNK_BYTES = 256 << 10;
 
@@ -40,7 +40,7 @@ class StagedOutputTest {
       try (StagedOutput staged = endpoint.stage()) {
         append(staged, bytes);
         endpoint.committed(0, 1, outputs.resolve(0, 1), staged);
-        // It was taken over: its end drops nothing.
+        // The copy was taken over, so closing it drops nothing.
       }
       assertEquals(4, endpoint.counters().get("region.cachedChunks"));
       assertEquals(0, endpoint.counters().get("region.minorFaults"));

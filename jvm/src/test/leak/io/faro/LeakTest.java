@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Tests that everything taken comes back: arena bytes, fetches, threads. */
+/** Tests that everything taken is returned: arena bytes, fetches, threads. */
 class LeakTest {
   private static final int CYCLES = 10_000;
   private static final int IN_FLIGHT = 16;
@@ -113,7 +113,7 @@ class LeakTest {
   }
 
   private ByteBuffer viewThatOutlivesItsEndpoint(FabricChoice fabric) throws Exception {
-    // A block in one slice, so that the view is of the slab and no copy.
+    // The block lies in one slice, so that the buffer is a view of the slab and not a copy.
     MapOutputs outputs = new MapOutputs(directory).write(1, 1, 60_000);
     try (Pair pair = new Pair(fabric, outputs)) {
       Collected got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
@@ -123,7 +123,10 @@ class LeakTest {
     }
   }
 
-  /** Collects until no more than {@code slabs} are left; a bound, because how often it takes is the JVM's business. */
+  /**
+   * Collects garbage until at most {@code slabs} slabs are left. It asks at most 200 times, because the JVM decides
+   * whether it collects.
+   */
   private static void collect(int slabs) {
     for (int i = 0; i < 200 && Slabs.referenced() > slabs; i++) {
       System.gc();

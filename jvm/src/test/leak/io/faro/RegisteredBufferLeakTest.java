@@ -12,7 +12,7 @@ import java.util.Random;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Registered buffers come back, and views of them may outlive everything. */
+/** Tests that registered buffers are returned, and that views of them may outlive everything. */
 class RegisteredBufferLeakTest {
   private static final int CYCLES = 10_000;
 
@@ -66,7 +66,7 @@ class RegisteredBufferLeakTest {
     }
   }
 
-  /** A direct buffer must never fault: not after release, not after the end of its endpoint. */
+  /** A direct buffer must never fault, not even after its release or after the end of its endpoint. */
   @Test
   void aViewNeverFaults() throws Exception {
     Deque<ByteBuffer> views = new ArrayDeque<>();

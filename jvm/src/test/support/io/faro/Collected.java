@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** A listener that keeps everything, and checks that every block is reported exactly once. */
+/** A listener that keeps all results, and checks that every block is reported exactly once. */
 class Collected implements FetchListener {
   private static final long PATIENCE_SECONDS = 60;
 
@@ -22,7 +22,7 @@ class Collected implements FetchListener {
   final List<Fabric> fabrics = new ArrayList<>();
   private final CountDownLatch complete = new CountDownLatch(1);
   private int reported;
-  /** First broken promise; listeners' own errors would only be logged. */
+  /** The first violation. Errors that a listener throws would only be logged. */
   private AssertionError broken;
 
   Collected(int count) {
@@ -75,7 +75,7 @@ class Collected implements FetchListener {
     return this;
   }
 
-  /** Bytes of a block that is there. */
+  /** Returns the bytes of a block that was delivered. */
   byte[] bytes(int index) throws IOException {
     return readAll(blocks[index].inputStream());
   }

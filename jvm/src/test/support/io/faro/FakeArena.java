@@ -4,14 +4,14 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** An arena without native code: each slab's byte at {@code offset} is {@link #byteAt}. */
+/** An arena without native code. The byte of each slab at {@code offset} is {@link #byteAt}. */
 final class FakeArena implements Arena {
   static final int SLAB_BYTES = 1 << 16;
 
   private final ByteBuffer[] slabs = new ByteBuffer[4];
-  /** Handles of which slices were released, in order. */
+  /** The batch handles of the slices that were released, in order. */
   final List<Long> released = new CopyOnWriteArrayList<>();
-  /** The slices, as {@code first+count}. */
+  /** The slices that were released, as {@code first+count}. */
   final List<String> slices = new CopyOnWriteArrayList<>();
 
   FakeArena() {
@@ -27,7 +27,7 @@ final class FakeArena implements Arena {
     return (byte) (offset * 31 + (offset >> 8) + slab * 7);
   }
 
-  /** The bytes of a slice. */
+  /** Returns the bytes of a slice. */
   static byte[] bytes(int slab, int offset, int length) {
     byte[] bytes = new byte[length];
     for (int i = 0; i < length; i++) {
@@ -36,7 +36,7 @@ final class FakeArena implements Arena {
     return bytes;
   }
 
-  /** Puts somebody else's byte there, which a reader of the block must never see. */
+  /** Overwrites a byte as another owner would; a reader of the block must never see it. */
   void overwrite(int slab, int offset) {
     slabs[slab].put(offset, (byte) ~byteAt(slab, offset));
   }

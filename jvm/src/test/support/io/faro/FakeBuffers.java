@@ -4,12 +4,12 @@ import java.nio.ByteBuffer;
 import java.util.HashSet;
 import java.util.Set;
 
-/** A source of buffers without native code: so many of 4 KiB, and a record of what is out. */
+/** A source of buffers without native code: it has a fixed number of 4 KiB buffers, and records which are leased. */
 final class FakeBuffers implements BufferSource {
   private final int max;
   private final Set<Long> out = new HashSet<>();
   private long next = 1;
-  /** Calls of {@link #acquire} that found nothing. */
+  /** Number of calls of {@link #acquire} that found no buffer. */
   private int refusals;
 
   FakeBuffers(int max) {
@@ -49,7 +49,7 @@ final class FakeBuffers implements BufferSource {
     return out.size();
   }
 
-  /** Returns when somebody was refused since {@code before} refusals. */
+  /** Returns when a call was refused after the first {@code before} refusals. */
   synchronized void awaitRefusal(int before) throws InterruptedException {
     while (refusals <= before) {
       wait();

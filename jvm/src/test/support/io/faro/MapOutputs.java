@@ -11,7 +11,7 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Map outputs in real files, as Spark writes them, and the resolver that finds them. */
+/** Map outputs in real files, as Spark writes them, with the resolver that finds them. */
 public final class MapOutputs implements OutputResolver {
   private final Path directory;
   private final Map<String, OutputFiles> files = new ConcurrentHashMap<>();
@@ -20,7 +20,7 @@ public final class MapOutputs implements OutputResolver {
     this.directory = directory;
   }
 
-  /** Writes an output whose partitions have these lengths and {@link #partition}'s bytes. */
+  /** Writes an output with partitions of these lengths and {@link #partition}'s bytes. */
   MapOutputs write(int shuffleId, long mapId, int... lengths) throws IOException {
     byte[][] partitions = new byte[lengths.length][];
     for (int reduce = 0; reduce < lengths.length; reduce++) {

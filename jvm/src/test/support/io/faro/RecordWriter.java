@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Writes crossing records as native code does. */
+/** Writes records of finished blocks as native code does. */
 final class RecordWriter {
   private final List<int[]> slices = new ArrayList<>();
   private final List<long[]> blocks = new ArrayList<>();
@@ -85,7 +85,7 @@ final class RecordWriter {
     return out.array();
   }
 
-  /** The records, one after the other, as native code hands them over. */
+  /** Returns the records, one after the other, as native code hands them over. */
   static ByteBuffer direct(byte[]... records) {
     int size = 0;
     for (byte[] record : records) {

@@ -9,7 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 
-/** Files that tests take from the repository: golden files and the native library. */
+/** Finds the files that tests take from the repository: golden files and the native library. */
 final class Repository {
   private Repository() {}
 
@@ -21,7 +21,9 @@ final class Repository {
     return root().resolve(path);
   }
 
-  /** Bytes of tests/golden/{@code name}.hex: hex digits, with comments from {@code #} to the end of a line. */
+  /**
+   * Returns the bytes of tests/golden/{@code name}.hex: hex digits, with comments from {@code #} to the end of a line.
+   */
   static byte[] golden(String name) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     for (String line : Files.readAllLines(root().resolve("tests/golden").resolve(name + ".hex"))) {
@@ -34,7 +36,7 @@ final class Repository {
     return bytes.toByteArray();
   }
 
-  /** The library under test: {@code -Dfaro.library.path}, else the newest that cargo built here. */
+  /** Returns the library under test: {@code -Dfaro.library.path}, or else the newest one that cargo built here. */
   static File library() {
     String given = System.getProperty(NativeLibrary.PATH_PROPERTY);
     if (given != null) {
@@ -51,7 +53,7 @@ final class Repository {
     return newest == null ? fail("no native library: run `cargo build -p faro-jni` first") : newest;
   }
 
-  /** Makes {@link Faro} load {@link #library}; fails when it cannot. */
+  /** Makes {@link Faro} load {@link #library}, or fails. */
   static void loadNative() throws FaroException {
     System.setProperty(NativeLibrary.PATH_PROPERTY, library().getAbsolutePath());
     Faro.ensureAvailability();

@@ -10,7 +10,7 @@ public final class TestLibrary {
     Repository.loadNative();
   }
 
-  /** A file of the repository. */
+  /** Returns a file of the repository. */
   public static Path file(String path) {
     return Repository.file(path);
   }

@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import org.junit.jupiter.api.Test;
 
-/** The encoder grows, keeps what it has, and stops at the protocol's bound. */
+/** Tests that the encoder grows, keeps its ids, and stops at the protocol's bound. */
 class BlockIdsTest {
   @Test
   void growsToTheBoundAndNoFurther() {

@@ -15,7 +15,7 @@ import java.util.concurrent.CyclicBarrier;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/** The stream over a block of many slices against the JDK's own over the same bytes. */
+/** Compares the stream over a block of many slices with the JDK's own stream over the same bytes. */
 class BlockStreamTest {
   private byte[] expected;
   private BlockBytes block;
@@ -36,7 +36,7 @@ class BlockStreamTest {
     int after = 45;
     expected = java.util.Arrays.copyOfRange(stream, before, stream.length - after);
     record.block(before).block(expected.length).block(after);
-    block = BlockBatch.decode(RecordWriter.direct(record.bytes()), 0, new FakeArena()).take(1);
+    block = ArenaBatch.decode(RecordWriter.direct(record.bytes()), 0, new FakeArena()).take(1);
   }
 
   @Test
@@ -96,7 +96,7 @@ class BlockStreamTest {
     for (int round = 0; round < 300; round++) {
       FakeArena arena = new FakeArena();
       RecordWriter record = new RecordWriter().batch(1).slice(0, 0, length).block(length);
-      BlockBatch batch = BlockBatch.decode(RecordWriter.direct(record.bytes()), 0, arena);
+      ArenaBatch batch = ArenaBatch.decode(RecordWriter.direct(record.bytes()), 0, arena);
       BlockBytes shared = batch.take(0);
       batch.releaseHold();
       CyclicBarrier start = new CyclicBarrier(2);

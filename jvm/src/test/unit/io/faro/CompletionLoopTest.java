@@ -3,7 +3,6 @@ package io.faro;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
-import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -12,7 +11,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import org.junit.jupiter.api.Test;
 
-/** Records to listeners, without native code. */
+/** Delivers records to listeners, without native code. */
 class CompletionLoopTest {
   private final FakeArena arena = new FakeArena();
   private final Requests requests = new Requests();
@@ -45,7 +44,7 @@ class CompletionLoopTest {
     assertEquals(0, requests.size());
     assertArrayEquals(FakeArena.bytes(0, 4, 4), one.bytes(1));
     FetchException error = one.errors.get(0);
-    assertInstanceOf(FetchException.TimedOut.class, error);
+    assertEquals(FetchError.TIMED_OUT, error.error());
     assertEquals(5, error.peer());
     assertEquals(1, error.request());
     assertEquals(2, error.firstBlock());
@@ -57,17 +56,12 @@ class CompletionLoopTest {
   }
 
   @Test
-  void everyCodeHasItsType() {
-    FetchException.Failed failed = new FetchException.Failed(1, 2, 3, 4, "x");
-    Class<?>[] types = {
-      FetchException.Unreachable.class, FetchException.ConnectionLost.class, FetchException.TimedOut.class,
-      FetchException.Corrupt.class, FetchException.PoolExhausted.class, FetchException.Refused.class,
-      FetchException.Protocol.class, FetchException.Closing.class, FetchException.Cancelled.class
-    };
-    for (int code = 1; code <= types.length; code++) {
-      assertEquals(types[code - 1], FetchException.of(code, failed).getClass(), "code " + code);
+  void everyCodeHasItsError() {
+    for (FetchError error : FetchError.values()) {
+      assertEquals(error, FetchError.ofCode(error.code()));
     }
-    assertEquals(FetchException.Protocol.class, FetchException.of(99, failed).getClass());
+    assertEquals(FetchError.PROTOCOL, FetchError.ofCode(99));
+    assertEquals(FetchError.PROTOCOL, FetchError.ofCode(0));
   }
 
   @Test
@@ -114,7 +108,7 @@ class CompletionLoopTest {
     deliver(
         new RecordWriter().request(1).batch(10).slice(0, 0, 4).block(5).bytes(),
         new RecordWriter().request(2).batch(11).slice(0, 0, 4).block(4).bytes());
-    assertInstanceOf(FetchException.Protocol.class, one.await().errors.get(0));
+    assertEquals(FetchError.PROTOCOL, one.await().errors.get(0).error());
     assertEquals(Collections.singletonList(10L), arena.released);
     two.await().releaseAll();
   }
@@ -138,7 +132,7 @@ class CompletionLoopTest {
     deliver(new RecordWriter().request(1).block(0).more().bytes());
     CompletionLoop.abandonRest(requests, "over");
     half.await();
-    assertInstanceOf(FetchException.Closing.class, half.errors.get(0));
+    assertEquals(FetchError.CLOSING, half.errors.get(0).error());
     assertEquals(1, half.errors.get(0).firstBlock());
     assertEquals(2, half.errors.get(0).blockCount());
     assertTrue(handle.isDone());

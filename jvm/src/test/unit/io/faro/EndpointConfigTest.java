@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import java.util.Collections;
 import org.junit.jupiter.api.Test;
 
-/** Settings become lines of text; native code checks their values (native/jni/src/settings.rs, EndpointTest). */
+/** Tests the text form of settings; native code checks their values (native/jni/src/settings.rs, EndpointTest). */
 class EndpointConfigTest {
   @Test
   void settingsAreOneLineEach() {

@@ -4,7 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import org.junit.jupiter.api.Test;
 
-/** Names of the loggers that native lines go to. */
+/** Tests the names of the loggers that native lines go to. */
 class LogBridgeTest {
   @Test
   void targetsBecomeLoggerNames() {

@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.function.Executable;
 
-/** References, and what happens after one release too many. */
+/** Tests references, and one release too many. */
 class RegisteredBufferTest {
   private final FakeBuffers source = new FakeBuffers(2);
   private final RegisteredBufferPool pool = new RegisteredBufferPool(source);

@@ -142,7 +142,7 @@ fn a_read_fetches() {
     let bench = DeviceBench::new();
     let [mut a, _b] = bench.pair();
     let (to, from) = (bench.memory(0), bench.memory(4));
-    // More of them than may be under way at once: the rest waits in the queue.
+    // There are more reads than may be in flight at once, so the rest waits in the queue.
     let reads: Vec<_> = (0..16)
         .map(|at| WorkRequest {
             address: bench.address(&to) + at * 5000,

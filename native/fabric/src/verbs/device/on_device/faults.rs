@@ -45,7 +45,8 @@ fn a_wrong_key_fails_and_flushes_the_rest() {
     assert_eq!(bench.completions(1)[0].status, Status::Flushed);
 }
 
-/// A key that was seen or guessed opens nothing where bytes are sealed, and messages go on.
+/// If bytes are sealed, a key that was seen or guessed gives access to nothing, and messages
+/// continue.
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn the_right_key_reaches_nothing_on_a_device_for_sealed_bytes() {
@@ -101,7 +102,7 @@ fn nothing_beyond_a_region_is_reached() {
             .unwrap();
         assert!(failed(&bench.completions(1), 1).contains("refused the address or key"));
     }
-    // Nor with our own memory.
+    // A wrong key of this side's own memory fails, too.
     let [mut a, _b] = bench.pair();
     let request = WorkRequest {
         lkey: bench.region.lkey() ^ 0x55,

@@ -116,7 +116,7 @@ fn a_queue_pair_that_is_gone_touches_no_memory() {
         drop(a);
         to.bytes_mut().fill(0);
         drop(b);
-        // A round of the device, in which what was still under way would have come.
+        // After a round trip on the device, every operation that was in flight has ended.
         probe
             .post_send(&[bench.request(u64::MAX, bench.read(&from), &other, 64)])
             .unwrap();

@@ -88,12 +88,12 @@ impl DeviceBench {
         }
     }
 
-    /// All of it goes before another test begins.
+    /// Drops everything before another test begins.
     fn end(self) -> MutexGuard<'static, ()> {
         self._alone
     }
 
-    /// Memory of the registered slab, full of `byte`.
+    /// Returns memory of the registered slab, filled with `byte`.
     fn memory(&self, byte: u8) -> Lease {
         let mut lease = self.pool.try_lease(BYTES, Purpose::Serve).unwrap();
         assert_eq!(lease.slab(), 0);
@@ -109,7 +109,7 @@ impl DeviceBench {
         QueuePair::new(&self.device, &self.queue, DEPTH).unwrap()
     }
 
-    /// Two that are connected to each other.
+    /// Returns two queue pairs that are connected to each other.
     fn pair(&self) -> [QueuePair; 2] {
         self.pair_with(&VerbsOptions::default())
     }
@@ -133,7 +133,7 @@ impl DeviceBench {
         }
     }
 
-    /// A request on the first `length` bytes of a lease, with a completion.
+    /// Returns a request on the first `length` bytes of a lease, with a completion.
     fn request(
         &self,
         id: u64,

@@ -15,7 +15,7 @@ fn run(command: &str) {
     assert!(status.success(), "{command}");
 }
 
-/// Nobody's real link is taken down.
+/// Returns whether this runs in a guest, so that no real link is taken down.
 fn in_guest() -> bool {
     std::env::var_os("FARO_SOFTROCE_GUEST").is_some()
 }

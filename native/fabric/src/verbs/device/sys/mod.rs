@@ -64,7 +64,8 @@ pub(crate) struct ibv_context_ops {
     _after_post_recv: [*mut c_void; 5],
 }
 
-/// `ibv_poll_cq`: how many completions it wrote, or a negative number.
+/// The type of `ibv_poll_cq`, which returns the number of completions that it wrote, or a negative
+/// number.
 pub(crate) type PollCq = unsafe extern "C" fn(*mut ibv_cq, c_int, *mut ibv_wc) -> c_int;
 /// `ibv_req_notify_cq`.
 pub(crate) type RequestNotify = unsafe extern "C" fn(*mut ibv_cq, c_int) -> c_int;

@@ -15,8 +15,8 @@ import org.apache.spark.network.shuffle.BlockStoreClient;
 import org.apache.spark.network.shuffle.DownloadFileManager;
 
 /**
- * The "free" side: no transport at all. The reader maps the owner's files and hands out slices, on the thread that
- * asks. What it costs is the harness's own floor, which is in every other side's figures too.
+ * The "free" side, which has no transport. The reader maps the owner's files and hands out slices, on the thread that
+ * asks. It costs only what the harness costs on every other side too.
  */
 final class MappedFilesClient extends BlockStoreClient {
   private final ShuffleFiles files;

@@ -1,6 +1,5 @@
 package io.faro.bench;
 
-import io.faro.spark.LadderEndpoint;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
@@ -9,8 +8,8 @@ import java.util.Base64;
 import org.apache.spark.network.netty.NettyBlockTransferService;
 
 /**
- * The process that owns the map outputs: writes the shapes it is given, serves them on every side, says how it is
- * reached, and ends with its input. usage: OwnerMain DIRECTORY SIDES SHAPE...
+ * The process that owns the map outputs: writes the shapes that it is given, serves them on every side, prints how it
+ * is reached, and ends when its input ends. usage: OwnerMain DIRECTORY SIDES SHAPE...
  */
 public final class OwnerMain {
   private OwnerMain() {}
@@ -32,7 +31,7 @@ public final class OwnerMain {
     System.out.println("ready");
     BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     while (in.readLine() != null) {
-      // Nothing is asked of the owner by this way; the end of the input is the end.
+      // The input carries no requests; its end ends the process.
     }
     System.exit(0);
   }

@@ -1,6 +1,5 @@
 package io.faro.bench;
 
-import io.faro.spark.LadderEndpoint;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
@@ -14,19 +13,19 @@ import java.util.concurrent.Semaphore;
 import org.apache.spark.network.shuffle.BlockStoreClient;
 
 /**
- * The process that reads. usage: ReaderMain DIRECTORY SIDE=HOW...; then, on its input, one command a line:
+ * The process that reads. usage: ReaderMain DIRECTORY SIDE=HOW... It then reads one command per line from its input:
  *
  * <pre>
- *   run SIDE SHAPE CLIENTS MILLIS    reads for so long:        done BLOCKS BYTES NANOS
- *   check SIDE SHAPE                 reads and compares all:   done BLOCKS BYTES NANOS
- *   counters SIDE                                              done name=value ...
+ * run SIDE SHAPE CLIENTS MILLIS    reads for so long:        done BLOCKS BYTES NANOS
+ * check SIDE SHAPE                 reads and compares all:   done BLOCKS BYTES NANOS
+ * counters SIDE                                              done name=value ...
  * </pre>
- * What goes wrong is answered with {@code failed} and a text.
+ * The answer to a command that fails is {@code failed} and a text.
  */
 public final class ReaderMain {
   private static final int KIB_IN_FLIGHT = 48 << 10;
 
-  /** Of a side that has the owner's address in its card, or needs none. */
+  /** The owner for a side whose card has the address, or that needs none. */
   private static final Requester.Owner NONE = new Requester.Owner("127.0.0.1", 1, "owner");
 
   private final ShuffleFiles files;

@@ -12,12 +12,12 @@ import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.BlockStoreClient;
 
 /**
- * One client of the ladder, as one reduce task is: it keeps a few requests in flight, takes blocks from a queue of the
- * kind that Spark's fetch iterator has (a LinkedBlockingDeque since 4.1), reads each in bulk through its stream and
- * releases it. The same code for every side.
+ * One client of the ladder, which acts like a reduce task: it keeps a few requests in flight, takes blocks from a queue
+ * of the same kind as that of Spark's fetch iterator (a LinkedBlockingDeque since 4.1), reads each in bulk through its
+ * stream and releases it. All sides use this code.
  */
 final class Requester implements Runnable {
-  /** As Spark: requests of a fifth of what may be in flight. */
+  /** As in Spark, each request may have a fifth of the bytes in flight. */
   private static final int REQUESTS_IN_FLIGHT = 5;
   private static final long DEADLINE_SECONDS = 60;
 
@@ -39,7 +39,7 @@ final class Requester implements Runnable {
   long bytes;
   Throwable failure;
 
-  /** {@code check}: null when the bytes are not to be compared. */
+  /** {@code check} is null if the bytes are not compared. */
   Requester(BlockStoreClient client, Owner owner, Shape shape, List<String[]> requests, int first,
       Semaphore kibInFlight, ShuffleFiles check) {
     this.client = client;
@@ -52,7 +52,9 @@ final class Requester implements Runnable {
     this.check = check;
   }
 
-  /** Issues requests until the time is up or {@code max} were issued, then waits for all of them. */
+  /**
+   * Sets when to stop: after {@code nanos}, or when {@code max} requests were issued. All issued requests are awaited.
+   */
   void limit(long nanos, int max) {
     untilNanos = nanos;
     requestsLeft = max;
@@ -62,7 +64,7 @@ final class Requester implements Runnable {
   public void run() {
     try {
       while (inFlight > 0 || mayIssue()) {
-        // The clock last: it would be read for every block otherwise.
+        // The clock is read last: otherwise it would be read for every block.
         while (inFlight < REQUESTS_IN_FLIGHT && mayIssue() && acquire()) {
           issue();
         }
@@ -79,7 +81,10 @@ final class Requester implements Runnable {
     return requestsLeft > 0 && System.nanoTime() - untilNanos < 0;
   }
 
-  /** With nothing in flight there is nothing to consume meanwhile, so it waits; the others free what they hold. */
+  /**
+   * Takes the request's share of the bytes in flight. With no request in flight it has nothing to consume, so it waits
+   * until other clients release theirs.
+   */
   private boolean acquire() throws InterruptedException, TimeoutException {
     if (inFlight > 0) {
       return kibInFlight.tryAcquire(requestKib);
@@ -133,7 +138,7 @@ final class Requester implements Runnable {
     return length;
   }
 
-  /** Whom requests go to. */
+  /** The peer that requests go to. */
   static final class Owner {
     final String host;
     final int port;
@@ -160,9 +165,9 @@ final class Requester implements Runnable {
     }
   }
 
-  /** Hands blocks over to the task's thread, as Spark's listener does: one more reference, one queue entry. */
+  /** Passes blocks to the task's thread, as Spark's listener does: one more reference, one queue entry. */
   private final class Request implements BlockFetchingListener {
-    /** Blocks not yet consumed; only the requester's thread touches it. */
+    /** Number of blocks not yet consumed; only the requester's thread uses it. */
     int left;
 
     Request(int blocks) {

@@ -3,7 +3,7 @@ package io.faro.bench;
 import java.util.ArrayList;
 import java.util.List;
 
-/** One shuffle of the ladder: how many map outputs, of how many blocks, of how many bytes each. */
+/** One shuffle of the ladder: the number of map outputs, of blocks in each, and of bytes in each block. */
 final class Shape {
   final int shuffle;
   final int maps;
@@ -11,7 +11,7 @@ final class Shape {
   final int blockBytes;
   final int blocksPerRequest;
 
-  /** {@code shuffle:maps:reducers:blockBytes:blocksPerRequest}. */
+  /** Parses {@code shuffle:maps:reducers:blockBytes:blocksPerRequest}. */
   Shape(String text) {
     String[] parts = text.split(":");
     shuffle = Integer.parseInt(parts[0]);
@@ -22,8 +22,8 @@ final class Shape {
   }
 
   /**
-   * Requests as Spark's fetch iterator shapes them: one reduce partition's blocks of consecutive map outputs. The ids
-   * are made once, because making them is Spark's cost and not the transport's.
+   * Returns requests as Spark's fetch iterator shapes them: one reduce partition's blocks of consecutive map outputs.
+   * The ids are made once, because making them is Spark's cost and not the transport's.
    */
   List<String[]> requests() {
     List<String[]> requests = new ArrayList<>();

@@ -10,11 +10,11 @@ import java.util.Random;
 
 /**
  * Map outputs in Spark's layout: data and index file, spread over 64 directories by the hash of their names as
- * DiskBlockManager does. A block's bytes follow from its ids, so that a reader can check them without the files.
+ * DiskBlockManager does. A block's bytes depend on its ids only, so that a reader can check them without the files.
  */
 final class ShuffleFiles {
   private static final int SUB_DIRECTORIES = 64;
-  /** A prime, so that blocks of a power of two do not repeat in step. */
+  /** The number is prime, so that blocks of a power of two do not repeat in step. */
   private static final int NOISE_BYTES = 262_147;
 
   private final File root;
@@ -73,14 +73,14 @@ final class ShuffleFiles {
     }
   }
 
-  /** Where in the noise a block starts. */
+  /** Returns the position in the noise at which a block starts. */
   private static int start(int shuffle, long map, int reduce) {
     long mixed = (shuffle * 1_000_003L + map) * 1_000_003L + reduce;
     mixed *= 0x9E3779B97F4A7C15L;
     return (int) ((mixed >>> 33) % NOISE_BYTES);
   }
 
-  /** Whether {@code length} bytes from {@code offset} of the named block are these. */
+  /** Returns whether {@code bytes} begins with the {@code length} bytes of the block from {@code offset} on. */
   boolean matches(String blockId, int offset, byte[] bytes, int length) {
     String[] ids = blockId.split("_");
     int start = start(Integer.parseInt(ids[1]), Long.parseLong(ids[2]), Integer.parseInt(ids[3]));

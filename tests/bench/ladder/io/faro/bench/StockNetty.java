@@ -27,13 +27,13 @@ import scala.Option;
 import scala.reflect.ClassTag;
 
 /**
- * Spark's own block transfer service, client and server, with the settings that Spark has by default; or with
- * authentication and network encryption, by the cipher of that name.
+ * Spark's own block transfer service, client and server, with Spark's default settings; or with authentication and
+ * network encryption by the named cipher.
  */
 final class StockNetty {
   private StockNetty() {}
 
-  /** {@code side}: netty, netty-ctr or netty-gcm. */
+  /** Starts the service of a side: netty, netty-ctr or netty-gcm. */
   static NettyBlockTransferService start(String side, ShuffleFiles files) {
     SparkConf conf = new SparkConf(false).set("spark.app.id", "faro-bench");
     if (!side.equals("netty")) {
@@ -43,14 +43,16 @@ final class StockNetty {
     }
     SecurityManager security = new SecurityManager(conf, Option.empty(), null);
     SerializerManager serializers = new SerializerManager(new JavaSerializer(conf), conf);
-    // 0 cores: as many as there are, as in an executor without a limit.
+    // 0 cores stand for all of the machine, as in an executor without a limit.
     NettyBlockTransferService service =
         new NettyBlockTransferService(conf, security, serializers, "127.0.0.1", "127.0.0.1", 0, 0, null);
     service.init(new Blocks(conf, files));
     return service;
   }
 
-  /** Answers as BlockManager and IndexShuffleBlockResolver do: index opened, two offsets read, for each block. */
+  /**
+   * Answers as BlockManager and IndexShuffleBlockResolver do: for each block, opens the index and reads two offsets.
+   */
   private static final class Blocks implements BlockDataManager {
     private final ShuffleFiles files;
     private final TransportConf transport;

@@ -11,9 +11,9 @@ import org.apache.spark.shuffle.sort.SortShuffleManager;
 import org.apache.spark.storage.BlockManager;
 
 /**
- * The "free" side: Spark's own shuffle with a block client that maps the peer's files. No network, no cost at the
- * owner, and the same reader of Spark's; no transport behind that reader can be faster. For measuring only: it needs
- * both executors on one host.
+ * The "free" side: Spark's own shuffle with a block client that maps the peer's files. It has no network and no cost at
+ * the owner, and it uses Spark's own reader; no transport behind that reader can be faster. It is for measuring only,
+ * because it needs both executors on one host.
  */
 public final class FreeShuffleManager extends SortShuffleManager {
   private boolean installed;

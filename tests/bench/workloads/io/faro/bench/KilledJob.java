@@ -21,8 +21,8 @@ import scala.concurrent.Await;
 import scala.concurrent.duration.Duration;
 
 /**
- * A job of one shuffle whose executors are killed between its map and its reduce stage. The two stages are timed, and not
- * what is between them: others take the places of the killed ones and run the same job once, so that neither their
+ * A job of one shuffle whose executors are killed between its map and its reduce stage. The two stages are timed, but
+ * not the time between them: new executors replace the killed ones and run the same job once, so that neither their
  * start nor a cold JVM is in the figures.
  */
 final class KilledJob {
@@ -51,7 +51,7 @@ final class KilledJob {
     }
   }
 
-  /** {@code jobMillis=... mapMillis=... mapTasks=... againTasks=... rows=...}. */
+  /** Runs the job. Returns {@code jobMillis=... mapMillis=... mapTasks=... againTasks=... rows=...}. */
   String run(int victims, int executors) throws Exception {
     SparkContext sc = spark.sparkContext();
     MapTasks listener = new MapTasks();
@@ -101,7 +101,7 @@ final class KilledJob {
     return (Iterator<Dependency<?>>) (Iterator<?>) rdd.dependencies().iterator();
   }
 
-  /** Kills so many executors, and waits until others run in their places. */
+  /** Kills {@code victims} executors, and waits until others run in their places. */
   private void replace(int victims, int executors) throws Exception {
     List<String> killed = new ArrayList<>(WorkloadApp.executorPids(context, executors).values()).subList(0, victims);
     List<String> command = new ArrayList<>(killed);

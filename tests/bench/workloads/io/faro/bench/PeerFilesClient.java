@@ -20,7 +20,7 @@ import org.apache.spark.network.shuffle.DownloadFileManager;
 /** Finds map outputs in the block manager directories under one root, maps them, and hands out slices. */
 final class PeerFilesClient extends BlockStoreClient {
   private static final int SUB_DIRECTORIES = 64;
-  /** A run has one shuffle; older ones' mappings are let go, so that deleted files return their memory. */
+  /** A run has one shuffle. Mappings of older ones are dropped, so that deleted files return their memory. */
   private static final int MAX_OUTPUTS = 2_000;
 
   private final File root;

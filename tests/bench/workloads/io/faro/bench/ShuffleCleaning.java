@@ -6,8 +6,8 @@ import org.apache.spark.CleanerListener;
 import org.apache.spark.SparkContext;
 
 /**
- * Has Spark delete the files of past shuffles before the next measurement, which keeps the tmpfs small and the work of
- * deleting out of the figures. Spark cleans up what the garbage collector finds dead.
+ * Makes Spark delete the files of past shuffles before the next measurement, which keeps the tmpfs small and the
+ * deletion out of the figures. Spark cleans up shuffles that the garbage collector finds unreachable.
  */
 final class ShuffleCleaning implements CleanerListener {
   private final Semaphore cleaned = new Semaphore(0);
@@ -18,7 +18,7 @@ final class ShuffleCleaning implements CleanerListener {
     return cleaning;
   }
 
-  /** Whether one more shuffle has been cleaned up. */
+  /** Waits until one more shuffle was cleaned up. Returns whether one was. */
   boolean awaitOne() throws InterruptedException {
     for (int attempt = 0; attempt < 10; attempt++) {
       System.gc();

@@ -7,7 +7,7 @@ import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.executor.ShuffleReadMetrics;
 import org.apache.spark.scheduler.StageInfo;
 
-/** Walls and shuffle metrics of the stages that ended since the last {@link #clear}. */
+/** Wall times and shuffle metrics of the stages that ended since the last {@link #clear}. */
 final class StageTimes extends SparkListener {
   private final List<StageInfo> stages = new ArrayList<>();
 
@@ -21,8 +21,8 @@ final class StageTimes extends SparkListener {
   }
 
   /**
-   * {@code reduceMillis=... remoteBlocks=... remoteBytes=... localBlocks=... localBytes=... fetchWaitMillis=...} of
-   * stages that read, and {@code writtenBytes=... spilledBytes=...} of all.
+   * Returns {@code reduceMillis=... remoteBlocks=... remoteBytes=... localBlocks=... localBytes=...
+   * fetchWaitMillis=...} for stages that read, and {@code writtenBytes=... spilledBytes=...} for all stages.
    */
   synchronized String summary() {
     long reduceMillis = 0;

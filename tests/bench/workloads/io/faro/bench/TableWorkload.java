@@ -10,23 +10,23 @@ import org.apache.spark.sql.RowFactory;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.functions;
 
-/** Jobs that read Parquet tables, as users' do; the views that they read have the tables' names. */
+/** Jobs that read Parquet tables, as users' jobs do; the views that they read have the tables' names. */
 enum TableWorkload {
-  /** Narrow rows into Spark's default number of partitions. */
+  /** Repartitions narrow rows to Spark's default number of partitions. */
   NARROW {
     @Override
     Dataset<Row> build(SparkSession spark) {
       return spark.table("narrow").repartition(200, functions.col("h"));
     }
   },
-  /** A range sort. */
+  /** Sorts by range. */
   SORT {
     @Override
     Dataset<Row> build(SparkSession spark) {
       return spark.table("sort_rows").repartitionByRange(40, functions.col("k")).sortWithinPartitions("k");
     }
   },
-  /** A shuffled hash join of 6 with 3 million rows, then a count by group. The hint rules out a broadcast. */
+  /** Joins 6 with 3 million rows by a shuffled hash join, then counts by group. The hint rules out a broadcast. */
   JOIN {
     @Override
     Dataset<Row> build(SparkSession spark) {
@@ -41,14 +41,17 @@ enum TableWorkload {
     build(spark).write().format("noop").mode("overwrite").save();
   }
 
-  /** What the rows are, in a row: how many, the sum of their hashes, and how many partitions are not in order. */
+  /**
+   * Returns one row on the result: the number of rows, the sum of their hashes, and the number of partitions that are
+   * not in order.
+   */
   List<Row> digest(SparkSession spark) {
     boolean sorted = this == SORT;
     long rows = 0;
     long hashes = 0;
     long disordered = 0;
     long highest = Long.MIN_VALUE;
-    // In the order of the partitions.
+    // The results are in the order of the partitions.
     for (long[] one : build(spark).toJavaRDD().mapPartitions(part -> one(part, sorted)).collect()) {
       rows += one[0];
       hashes += one[1];
@@ -58,7 +61,10 @@ enum TableWorkload {
     return Collections.singletonList(RowFactory.create(rows, hashes, disordered));
   }
 
-  /** Rows, the sum of their hashes, rows with a lower key than the one before, the first and the last key. */
+  /**
+   * Returns the number of rows, the sum of their hashes, the number of rows with a lower key than the one before, and
+   * the first and the last key.
+   */
   private static Iterator<long[]> one(Iterator<Row> rows, boolean sorted) {
     long[] found = new long[5];
     while (rows.hasNext()) {
@@ -75,7 +81,7 @@ enum TableWorkload {
     return Collections.singleton(found).iterator();
   }
 
-  /** The tables, each in a folder; {@code divisor}: 1 for the real size. */
+  /** Writes the tables, each to its own folder. {@code divisor} 1 stands for the real size. */
   static void writeTables(SparkSession spark, String folder, int divisor) {
     write(spark.range(0, 24_000_000 / divisor, 1, 24)
         .selectExpr("id", "hash(id) h", "xxhash64(id) x"), folder, "narrow");

@@ -4,9 +4,9 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 
-/** The measured jobs, each one shuffle into a sink that keeps nothing. */
+/** The measured jobs, each with one shuffle into a sink that keeps nothing. */
 enum Workload {
-  /** 400 x 400 tiny blocks. */
+  /** Has 400 x 400 tiny blocks. */
   A1 {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -15,7 +15,7 @@ enum Workload {
           .selectExpr("id", "hash(id) h").repartition(parts, column("h"));
     }
   },
-  /** 24 x 8, kilobyte strings; the application runs it with spark.shuffle.compress=false. */
+  /** Has 24 x 8 blocks of strings of a kilobyte; the application runs it with spark.shuffle.compress=false. */
   B1 {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -24,7 +24,7 @@ enum Workload {
           .repartition(8, column("id"));
     }
   },
-  /** 24 x 8, narrow rows, lz4. */
+  /** Has 24 x 8 blocks of narrow rows, with lz4. */
   B2 {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -32,7 +32,7 @@ enum Workload {
           .selectExpr("id", "hash(id) h", "xxhash64(id) x").repartition(8, column("h"));
     }
   },
-  /** A range sort of 4 million rows, 40 x 40. */
+  /** Sorts 4 million rows by range, with 40 x 40 blocks. */
   S {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -41,7 +41,7 @@ enum Workload {
           .repartitionByRange(40, column("k")).sortWithinPartitions("k");
     }
   },
-  /** A shuffled hash join of 6 with 3 million rows, then a count by group. */
+  /** Joins 6 with 3 million rows by a shuffled hash join, then counts by group. */
   J {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -57,14 +57,16 @@ enum Workload {
           .selectExpr("xxhash64(id) % 2000000 k", "id v", "hash(id) w");
     }
   },
-  /** 600 map tasks with 100 rows each, 8 reduce tasks: what a task costs before and after its rows. */
+  /**
+   * Has 600 map tasks with 100 rows each and 8 reduce tasks, to measure the cost of a task before and after its rows.
+   */
   M600 {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
       return tinyTasks(spark, 600 / divisor, 8);
     }
   },
-  /** As M600, with Spark's default number of reduce tasks: most blocks have no or one row. */
+  /** Is M600 with Spark's default number of reduce tasks: most blocks have no row or one. */
   M600x200 {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -77,7 +79,7 @@ enum Workload {
       return tinyTasks(spark, 3_000 / divisor, 8);
     }
   },
-  /** 3,000 reduce tasks, each with 8 blocks of a few rows. */
+  /** Has 3,000 reduce tasks, each with 8 blocks of a few rows. */
   R3000 {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -85,7 +87,9 @@ enum Workload {
           .selectExpr("id", "hash(id) h").repartition(3_000 / divisor, column("h"));
     }
   },
-  /** TeraSort's shape: 10 GB in 100 million rows of a key and 90 bytes, sorted in 8 parts, each too large for memory. */
+  /**
+   * Has TeraSort's shape: 10 GB in 100 million rows of a key and 90 bytes, sorted in 8 parts that do not fit in memory.
+   */
   TERA {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -94,7 +98,7 @@ enum Workload {
           .repartitionByRange(8, column("k")).sortWithinPartitions("k");
     }
   },
-  /** 2,000 x 2,000 blocks of ten rows. */
+  /** Has 2,000 x 2,000 blocks of ten rows. */
   X2000 {
     @Override
     Dataset<Row> build(SparkSession spark, int divisor) {
@@ -112,7 +116,7 @@ enum Workload {
     return org.apache.spark.sql.functions.col(name);
   }
 
-  /** {@code divisor}: 1 for the real size. */
+  /** Returns the job's data. {@code divisor} 1 stands for the real size. */
   abstract Dataset<Row> build(SparkSession spark, int divisor);
 
   void run(SparkSession spark, int divisor) {

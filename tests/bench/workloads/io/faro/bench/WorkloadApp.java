@@ -116,18 +116,21 @@ public final class WorkloadApp {
 
   private static String measured(SparkSession spark, StageTimes times, String name, Runnable job) throws Exception {
     times.clear();
-    // Event logs have the jobs of one workload or query under this name.
+    // Event logs name the jobs of one workload or query by this description.
     spark.sparkContext().setJobDescription(name);
     long start = System.nanoTime();
     job.run();
     long millis = (System.nanoTime() - start) / 1_000_000;
     spark.sparkContext().setJobDescription(null);
-    // Spark tells listeners later than it lets the caller go.
+    // Spark returns to the caller before it has told the listeners.
     spark.sparkContext().listenerBus().waitUntilEmpty();
     return "jobMillis=" + millis + " " + times.summary();
   }
 
-  /** By executor. A task lands where it lands: asked until so many executors have answered. */
+  /**
+   * Returns process ids by executor. Spark chooses where a task runs, so tasks run until {@code count} executors have
+   * answered.
+   */
   static Map<String, String> executorPids(JavaSparkContext context, int count) {
     TreeMap<String, String> pids = new TreeMap<>();
     for (int attempt = 0; attempt < 50 && pids.size() < count; attempt++) {

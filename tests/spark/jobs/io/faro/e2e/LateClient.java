@@ -18,7 +18,7 @@ public final class LateClient implements SparkPlugin {
             @Override
             public synchronized void onTaskStart() {
                 Object client = SparkEnv.get().blockManager().blockStoreClient();
-                if (client.getClass().getName().equals("io.faro.spark.FaroBlockStoreClient")) {
+                if (client.getClass().getName().equals("io.faro.spark.fetch.FaroBlockStoreClient")) {
                     OtherClient.replace();
                 }
             }

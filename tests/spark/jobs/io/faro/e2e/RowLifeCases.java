@@ -21,8 +21,8 @@ public final class RowLifeCases {
     private static final int READERS = 1_500;
     /** What a reader holds while it reads. */
     private static final String[] PARTS_OF_A_READER = {
-        "io.faro.spark.rows.RowShuffleReader", "io.faro.spark.rows.GroupedReader", "io.faro.spark.rows.ReadPlan",
-        "io.faro.spark.rows.GroupFetch", "io.faro.rows.RowReader", "io.faro.spark.TaskFetches$BlockHashes",
+        "io.faro.spark.read.RowShuffleReader", "io.faro.spark.read.GroupedReader", "io.faro.spark.read.ReadPlan",
+        "io.faro.spark.read.GroupFetch", "io.faro.rows.RowReader", "io.faro.spark.fetch.TaskFetches$BlockHashes",
         "org.apache.spark.storage.ShuffleBlockFetcherIterator",
     };
 

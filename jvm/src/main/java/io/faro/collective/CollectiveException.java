@@ -4,26 +4,26 @@ import io.faro.FaroException;
 
 /**
  * A round failed. All members that need the failed member's part get this exception with the same rank. The team cannot
- * be used any more; to go on, join a new one.
+ * be used any more; join a new one to continue.
  */
 public final class CollectiveException extends FaroException {
   private static final long serialVersionUID = 1L;
 
-  /** Reason why a member failed the round; in the order of the codes of AbortCause in native/wire. */
+  /** The reason that a member failed the round, in the order of the codes of AbortCause in native/wire. */
   public enum Reason {
-    /** It left the team before the round was over. */
+    /** The member left the team before the round was over. */
     LEFT,
-    /** The connection to it is lost. */
+    /** The connection to the member was lost. */
     LOST,
-    /** Its array's length or type, or its settings, are not those of the others. */
+    /** The member's array has another length or type, or its settings differ. */
     MISMATCH,
-    /** It has a value that is not a number. */
+    /** The member has a value that is not a number. */
     NOT_A_NUMBER,
-    /** Its part did not come within the time limit. */
+    /** The member's part did not come within the time limit. */
     TIMED_OUT,
-    /** Its bytes arrived damaged. */
+    /** The member's bytes arrived damaged. */
     CORRUPT,
-    /** Its caller was cancelled (a killed task), or failed itself. */
+    /** The member's caller was cancelled (a killed task), or failed itself. */
     GAVE_UP
   }
 
@@ -43,12 +43,12 @@ public final class CollectiveException extends FaroException {
     return reason;
   }
 
-  /** The member that failed first. */
+  /** Returns the rank of the member that failed first. */
   public int rank() {
     return rank;
   }
 
-  /** The number of rounds completed before this one. */
+  /** Returns the number of rounds completed before this one. */
   public long round() {
     return round;
   }

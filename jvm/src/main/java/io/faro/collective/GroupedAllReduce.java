@@ -11,21 +11,21 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
 
 /**
- * A member's team: in each round the members' arrays are replaced by their mean or sum.
+ * A member's team: each round replaces the members' arrays by their mean or sum.
  *
  * <p>Every member calls the same methods in the same order with arrays of one length and type. A call is one round: it
  * changes the array in place and returns when this member's part is done; others may still work, as there is no
  * barrier. The {@link Mode} decides whether a round covers the whole team or a group that changes from round to round.
  *
  * <p>Values travel through leases of the endpoint's arena, over the fabric of the pair of endpoints. A sent value is
- * copied once, from the array into a lease; a received value is added from the lease into the array. Arithmetic runs on
- * the calling thread. Sums are formed in the order of ranks, so with {@link Mode#GRID} and {@link Mode#FULL} all
+ * copied once, from the array into a lease; a received value is added from the lease into the array. The calling thread
+ * does the arithmetic. Sums are formed in the order of ranks, so with {@link Mode#GRID} and {@link Mode#FULL} all
  * members get the same bits.
  *
  * <p>A round ends with a {@link CollectiveException} that names a rank when a member is lost, leaves, has another
  * length, has a NaN (see {@link NanPolicy}) or does not come within the time limit, and when the calling thread is
- * interrupted (which stays set). The content of the array is then undefined, and the team cannot be used any more. One
- * thread at a time runs rounds; any thread may call {@link #close}.
+ * interrupted (its interrupt status stays set). The content of the array is then undefined, and the team cannot be used
+ * any more. One thread at a time runs rounds; any thread may call {@link #close}.
  */
 public final class GroupedAllReduce implements AutoCloseable {
   private final AtomicLong handle;
@@ -41,12 +41,12 @@ public final class GroupedAllReduce implements AutoCloseable {
     this.settings = settings;
   }
 
-  /** This member, from 0. */
+  /** Returns the rank of this member, from 0. */
   public int rank() {
     return rank;
   }
 
-  /** Members of the team. */
+  /** Returns the number of members. */
   public int ranks() {
     return ranks;
   }
@@ -55,7 +55,10 @@ public final class GroupedAllReduce implements AutoCloseable {
     return settings;
   }
 
-  /** A waiting round checks this several times a second; {@code true} ends the round. So does an interrupt. */
+  /**
+   * Sets a condition that ends a round when it is {@code true}. A waiting round checks it several times a second. An
+   * interrupt ends a round too.
+   */
   public void cancelWhen(BooleanSupplier condition) {
     cancelled = Objects.requireNonNull(condition, "condition");
   }
@@ -70,12 +73,12 @@ public final class GroupedAllReduce implements AutoCloseable {
     reduce(TeamNative.DOUBLES, values, values.length, TeamNative.MEAN);
   }
 
-  /** Replaces the values from position to limit by their mean. A direct buffer in native byte order. */
+  /** Replaces the values from position to limit by their mean. The buffer must be direct and in native byte order. */
   public void mean(FloatBuffer values) throws FaroException {
     reduceBuffer(values, TeamNative.MEAN);
   }
 
-  /** Replaces the values from position to limit by their mean. A direct buffer in native byte order. */
+  /** Replaces the values from position to limit by their mean. The buffer must be direct and in native byte order. */
   public void mean(DoubleBuffer values) throws FaroException {
     reduceBuffer(values, TeamNative.MEAN);
   }
@@ -90,12 +93,12 @@ public final class GroupedAllReduce implements AutoCloseable {
     reduce(TeamNative.DOUBLES, values, values.length, TeamNative.SUM);
   }
 
-  /** Replaces the values from position to limit by their sum. A direct buffer in native byte order. */
+  /** Replaces the values from position to limit by their sum. The buffer must be direct and in native byte order. */
   public void sum(FloatBuffer values) throws FaroException {
     reduceBuffer(values, TeamNative.SUM);
   }
 
-  /** Replaces the values from position to limit by their sum. A direct buffer in native byte order. */
+  /** Replaces the values from position to limit by their sum. The buffer must be direct and in native byte order. */
   public void sum(DoubleBuffer values) throws FaroException {
     reduceBuffer(values, TeamNative.SUM);
   }

@@ -11,7 +11,7 @@ import java.util.List;
  */
 public final class Member implements AutoCloseable {
   private final String bootstrapId;
-  /** 0: used by {@link #join} or closed. */
+  /** The native handle; 0 after {@link #join} or {@link #close}. */
   private long handle;
 
   private Member(long handle, String bootstrapId) {
@@ -19,7 +19,7 @@ public final class Member implements AutoCloseable {
     this.bootstrapId = bootstrapId;
   }
 
-  /** A member on this process's endpoint; several are possible. */
+  /** Returns a member on this process's endpoint; an endpoint may have several. */
   public static Member on(Endpoint endpoint) throws FaroException {
     long handle = TeamNative.member(endpoint.nativeHandle());
     boolean complete = false;
@@ -35,8 +35,8 @@ public final class Member implements AutoCloseable {
   }
 
   /**
-   * Returns the text by which other members reach this one: a few lines of text. A process that has it can write into
-   * this member's part of a round, so give it to members only.
+   * Returns the text by which other members reach this one, in a few lines. A process that has it can write into this
+   * member's part of a round, so give it to members only.
    */
   public String bootstrapId() {
     return bootstrapId;
@@ -44,7 +44,7 @@ public final class Member implements AutoCloseable {
 
   /**
    * Joins the team of these bootstrap ids, which are in the order of ranks and include this member's own. Sends nothing
-   * yet. This object is used up, also when this throws after checking its arguments.
+   * yet. This object cannot be used again, even if this throws after checking its arguments.
    */
   public synchronized GroupedAllReduce join(int rank, List<String> bootstrapIds, Settings settings)
       throws FaroException {

@@ -3,18 +3,18 @@ package io.faro.collective;
 import java.util.Objects;
 
 /**
- * Settings of a team. Mode, group and seed must be the same at all members. Immutable: each method gives a changed
+ * Settings of a team. Mode, group and seed must be the same at all members. Immutable: each method returns a changed
  * copy.
  */
 public final class Settings {
   final Mode mode;
-  /** 0: the square root of the number of members, at least 2. */
+  /** The group size; 0 stands for the square root of the number of members, at least 2. */
   final int group;
   final long seed;
   final NanPolicy nanPolicy;
   final long timeoutMillis;
 
-  /** The exact mean by a grid, NaN fails, 60 s for a round. */
+  /** Returns the default settings: the exact mean by a grid, NaN fails, and 60 s for a round. */
   public Settings() {
     this(Mode.GRID, 0, 0, NanPolicy.FAIL, 60_000);
   }
@@ -32,8 +32,8 @@ public final class Settings {
   }
 
   /**
-   * Members of a group, for {@link Mode#DSSYNC}: 2 to the number of members. Where it does not divide them, groups are
-   * larger by a few, never smaller. 0: about the square root of the number of members.
+   * Sets the group size for {@link Mode#DSSYNC}: 2 to the number of members. If it does not divide the number of
+   * members, groups are larger by a few, never smaller. 0 stands for about the square root of the number of members.
    */
   public Settings group(int value) {
     if (value < 0 || value == 1) {
@@ -51,7 +51,7 @@ public final class Settings {
     return new Settings(mode, group, seed, Objects.requireNonNull(value, "nanPolicy"), timeoutMillis);
   }
 
-  /** Milliseconds that one round may take, waiting for the slowest member included; more than 0. */
+  /** Sets the maximum time of one round in milliseconds, more than 0. It includes waiting for the slowest member. */
   public Settings timeoutMillis(long value) {
     if (value <= 0) {
       throw new IllegalArgumentException("timeoutMillis is " + value + ", allowed: more than 0");

@@ -19,22 +19,25 @@ final class TeamNative {
 
   private TeamNative() {}
 
-  /** A new member's handle. */
+  /** Creates a member and returns its handle. */
   static native long member(long endpoint) throws FaroException;
 
-  /** UTF-8. */
+  /** Returns the bootstrap id, in UTF-8. */
   static native byte[] bootstrapId(long member) throws FaroException;
 
-  /** Does nothing for a handle that is not valid. */
+  /** Releases a member. Does nothing for an invalid handle. */
   static native void releaseMember(long member);
 
-  /** A team's handle. The member's handle ends, also when this throws. */
+  /** Joins a team and returns its handle. The member's handle ends, even if this throws. */
   static native long join(long member, int rank, byte[][] bootstrapIds) throws FaroException;
 
   /** Ends the team's handle; a round on another thread ends with an error. */
   static native void leave(long team);
 
-  /** One round over {@code length} values from position {@code offset}; {@code storage}: the type of {@code values}. */
+  /**
+   * Runs one round over {@code length} values from position {@code offset}. {@code storage} is the type of {@code
+   * values}.
+   */
   static native void reduce(
       long team, int storage, Object values, int offset, int length, int mode, int group, long epoch, int operation,
       boolean failOnNan, long timeoutMillis, BooleanSupplier cancelled)

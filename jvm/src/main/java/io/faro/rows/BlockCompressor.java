@@ -1,8 +1,8 @@
 package io.faro.rows;
 
 /**
- * Compresses pieces of a partition's row stream to blocks, as Spark's writers do: from pages of Spark's memory to pages
- * of it, which are arrays or memory outside the heap. For one thread at a time.
+ * Compresses pieces of a partition's row stream to blocks, as Spark's writers do. Reads from and writes to pages of
+ * Spark's memory, which are arrays or memory outside the heap. For one thread at a time.
  */
 public final class BlockCompressor implements AutoCloseable {
   private static final int NO_ROW_BLOCKS = -1;
@@ -20,50 +20,53 @@ public final class BlockCompressor implements AutoCloseable {
   }
 
   /**
-   * Opens one; {@link #close} frees its native memory. {@code zstdLevel} is of no account for other codecs; {@code
-   * blockBytes} is the longest piece, up to 32 MiB.
+   * Opens a compressor; {@link #close} frees its native memory. {@code zstdLevel} has no effect on other codecs; {@code
+   * blockBytes} is the maximum length of a piece, up to 32 MiB.
    */
   public static BlockCompressor open(RowCodec codec, int zstdLevel, int blockBytes) {
     return new BlockCompressor(RowsNative.openCompressor(codec.code, zstdLevel, blockBytes, NO_ROW_BLOCKS), false);
   }
 
   /**
-   * The same; pieces for {@link #compressRows} may become row blocks (docs/row-block-format.md), which all readers must
-   * know. {@code fields} are the columns of each row.
+   * Opens a compressor whose {@link #compressRows} may make row blocks (docs/row-block-format.md), which all readers
+   * must support. {@code fields} is the number of columns of each row.
    */
   public static BlockCompressor openForRows(RowCodec codec, int zstdLevel, int blockBytes, int fields) {
     if (fields < 0) {
       throw new IllegalArgumentException("rows of " + fields + " columns");
     }
-    // A word of null bits for 64 columns, and a word for each.
+    // One word of null bits for each 64 columns, and one word for each column.
     int words = (int) Math.min(Integer.MAX_VALUE, (fields + 63L) / 64 + fields);
     return new BlockCompressor(RowsNative.openCompressor(codec.code, zstdLevel, blockBytes, words), true);
   }
 
-  /** How many bytes a block of so many takes at most. */
+  /** Returns the maximum size of the block of a piece of {@code bytes} bytes. */
   public int maxBytes(int bytes) {
     return RowsNative.maxBytes(handle, bytes);
   }
 
   /**
-   * Compresses {@code bytes} bytes at {@code from} of {@code source} to {@code to} of {@code target}, another page,
-   * which has {@code room} bytes there, at least {@link #maxBytes}. Positions are bytes of the array; addresses where
-   * the array is {@code null}. Returns how many bytes it wrote: none for none.
+   * Compresses {@code bytes} bytes at {@code from} in {@code source} to {@code to} in {@code target}, another page,
+   * which has {@code room} bytes there, at least {@link #maxBytes}. Positions are byte offsets in the array, or
+   * addresses if the array is {@code null}. Returns the size of the block; 0 if {@code bytes} is 0.
    *
-   * @throws IllegalArgumentException an array does not have these bytes, the room is too little, or both are one page.
-   * @throws IllegalStateException it is closed.
+   * @throws IllegalArgumentException if an array does not have these bytes, the room is too small, or both are one
+   * page.
+   * @throws IllegalStateException if the compressor is closed.
    */
   public int compress(long[] source, long from, int bytes, long[] target, long to, int room) {
     return compress(source, from, bytes, target, to, room, false);
   }
 
-  /** The same for bytes that begin at a row: where they are whole rows, they may become a row block. */
+  /**
+   * Compresses bytes that begin at a row, like {@link #compress}. If they are whole rows, they may become a row block.
+   */
   public int compressRows(long[] source, long from, int bytes, long[] target, long to, int room) {
     return compress(source, from, bytes, target, to, room, true);
   }
 
   private int compress(long[] source, long from, int bytes, long[] target, long to, int room, boolean atRow) {
-    // Native code may not read what it writes.
+    // Native code must not read bytes that it writes.
     if (source == target && (source != null || from < to + room && to < from + bytes)) {
       throw new IllegalArgumentException(bytes + " bytes at " + from + " and the room of " + room + " at " + to
           + " are of one page");
@@ -74,24 +77,24 @@ public final class BlockCompressor implements AutoCloseable {
   }
 
   /**
-   * The bytes of the block that the codec alone makes of the last piece. For a row block this is an estimate, from the
-   * pieces that were made in both ways, and never less than the row block's bytes.
+   * Returns the size of the block that the codec alone makes of the last piece. For a row block this is an estimate,
+   * from the pieces that were made in both ways, and at least the row block's size.
    */
   public int codecBytes() {
     return codecBytes;
   }
 
-  /** Whether pieces of whole rows may become row blocks. */
+  /** Returns whether pieces of whole rows may become row blocks. */
   public boolean packsRows() {
     return packsRows;
   }
 
-  /** How many pieces became row blocks so far. */
+  /** Returns the number of pieces that became row blocks. */
   public long rowBlocks() {
     return RowsNative.rowBlocks(handle);
   }
 
-  /** What stands behind the blocks of a partition; empty for some codecs. */
+  /** Returns the bytes that end the stream of a partition with blocks; empty for some codecs. */
   public byte[] end() {
     return end;
   }

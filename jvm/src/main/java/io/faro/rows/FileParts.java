@@ -2,16 +2,16 @@ package io.faro.rows;
 
 import io.faro.Endpoint;
 
-/** Parts of map outputs, read as they lie in files that an endpoint knows. Reusable; for one thread at a time. */
+/** Reads parts of map outputs from files that an endpoint knows. Reusable; for one thread at a time. */
 public final class FileParts {
-  /** Parts that one call reads at most. */
+  /** Maximum number of parts that one call reads. */
   private static final int MAX_PARTS = 1024;
 
   private final byte[] bytes;
   private final long[] triples = new long[3 * MAX_PARTS];
   private final long[] lengths = new long[MAX_PARTS];
 
-  /** {@code max}: how many bytes one call reads at most. */
+  /** {@code max} is the maximum number of bytes that one call reads. */
   public FileParts(int max) {
     bytes = new byte[max];
   }
@@ -31,12 +31,12 @@ public final class FileParts {
     return RowsNative.readLocal(endpoint.nativeHandle(), shuffle, triples, count, bytes, lengths);
   }
 
-  /** The bytes of the parts that {@link #read} read last, one part after the other. */
+  /** Returns the bytes of the parts that the last {@link #read} read, one part after the other. */
   public byte[] bytes() {
     return bytes;
   }
 
-  /** The bytes of the i-th of them. */
+  /** Returns the size of the i-th of these parts, in bytes. */
   public int length(int i) {
     return (int) lengths[i];
   }

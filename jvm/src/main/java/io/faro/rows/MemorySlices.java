@@ -1,26 +1,27 @@
 package io.faro.rows;
 
+import io.faro.SliceSink;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 
-/** Where the parts of an input lie in native memory. Reusable; for one thread at a time. */
-public final class MemorySlices {
+/** The addresses of an input's parts in native memory. Reusable; for one thread at a time. */
+public final class MemorySlices implements SliceSink {
   private long[] slices = new long[64];
   private int count;
   private int parts;
-  /** The buffer whose address was asked for last: neighbours often lie in one slab. */
+  /** The buffer whose address was last asked for: adjacent slices often lie in one slab. */
   private ByteBuffer root;
   private long rootAddress;
 
   public MemorySlices clear() {
     count = 0;
     parts = 0;
-    // Not kept between inputs: the buffer may be all that keeps a slab mapped.
+    // The buffer is not kept between inputs, because it may be the only one that keeps a slab mapped.
     root = null;
     return this;
   }
 
-  /** Appends {@code bytes} bytes of a direct buffer from {@code offset} on. */
+  @Override
   public void add(ByteBuffer direct, int offset, int bytes) {
     if (offset < 0 || bytes < 0 || offset > direct.capacity() - bytes) {
       throw new IllegalArgumentException(
@@ -42,7 +43,8 @@ public final class MemorySlices {
     count++;
   }
 
-  /** The slices since the last part are a part. One without slices is a part of no bytes. */
+  /** Ends a part: it has the slices that were added since the last part, or no bytes if there are none. */
+  @Override
   public void endPart() {
     if (count == 0 || (slices[2 * count - 1] & 1) == 1) {
       append(0, 0);
@@ -51,7 +53,7 @@ public final class MemorySlices {
     parts++;
   }
 
-  /** Complete parts. */
+  /** Returns the number of complete parts. */
   public int parts() {
     return parts;
   }

@@ -2,7 +2,7 @@ package io.faro.rows;
 
 import java.util.Locale;
 
-/** How shuffle blocks are compressed. */
+/** The compression of shuffle blocks. */
 public enum RowCodec {
   NONE(0), LZ4(1), ZSTD(2);
 
@@ -12,17 +12,20 @@ public enum RowCodec {
     this.code = code;
   }
 
-  /** The codec of {@code spark.io.compression.codec}, a short name or a class name; {@code null}: not known here. */
+  /**
+   * Returns the codec for a value of {@code spark.io.compression.codec}, a short name or a class name; {@code null} if
+   * native code does not know it.
+   */
   public static RowCodec named(String name) {
     switch (name.toLowerCase(Locale.ROOT)) {
       case "lz4":
       case "org.apache.spark.io.lz4compressioncodec":
-        // Writes what lz4 writes; native code reads the row blocks that it can read too.
+        // This codec writes what lz4 writes, and may write row blocks, which native code reads too.
       case "io.faro.spark.rowscodec":
         return LZ4;
       case "zstd":
       case "org.apache.spark.io.zstdcompressioncodec":
-        // The same for zstd.
+        // This codec does the same for zstd.
       case "io.faro.spark.zstdrowscodec":
         return ZSTD;
       default:

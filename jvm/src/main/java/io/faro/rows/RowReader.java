@@ -4,22 +4,22 @@ import io.faro.Endpoint;
 import java.util.Arrays;
 
 /**
- * Decodes shuffle blocks of Spark SQL into batches of rows. A batch is, for each row, 8 bytes (the row's length as an
- * int in the machine's byte order, then zeros) and the row; all positions are multiples of 8. A row that does not fit
- * into {@link #BATCH_BYTES} comes in pieces instead, so that its bytes need no native memory.
+ * Decodes shuffle blocks of Spark SQL into batches of rows. In a batch each row has 8 bytes (the row's length as an int
+ * in the machine's byte order, then zeros) and then its own bytes; all positions are multiples of 8. A row that does
+ * not fit in {@link #BATCH_BYTES} is handed out in pieces instead, so that its bytes need no native memory.
  *
- * <p>There are two arrays in turn: a batch stays valid until the call of {@link #next} after the one that brings other
- * bytes. So the last row stays valid while the caller looks whether there is another one, and after {@link #close}
- * all of them do. Thread-safe, so that a task's end may close a reader that another thread uses.
+ * <p>Two arrays alternate. A batch stays valid until the second {@link #next} after it that brings bytes. So the last
+ * row stays valid while the caller looks for another one, and all rows stay valid after {@link #close}. Thread-safe, so
+ * that the end of a task may close a reader that another thread uses.
  */
 public final class RowReader implements AutoCloseable {
-  /** How a call of {@link #next} ended; in the order of native code's numbers. */
+  /** The result of a call of {@link #next}, in the order of native code's numbers. */
   public enum Step {
     /** The batch is full. There may be more. */
     FULL,
     /** The input is used up. */
     DONE,
-    /** The files of part {@link #part} are not known to the endpoint: resolve them and go on. */
+    /** The files of part {@link #part} are not known to the endpoint: resolve them and call again. */
     UNRESOLVED,
     /** Part {@link #part} is corrupt. The rest of the input is dropped. */
     CORRUPT,
@@ -29,12 +29,12 @@ public final class RowReader implements AutoCloseable {
     CLOSED
   }
 
-  /** Bytes that a batch has at most. As in native/jni/src/rows/session.rs. */
+  /** Maximum size of a batch in bytes, as in native/jni/src/rows/session.rs. */
   public static final int BATCH_BYTES = 64 << 10;
 
   private static final Step[] STEPS = Step.values();
 
-  /** 0: closed. Guarded by this. */
+  /** The native handle; 0 if the reader is closed. Guarded by this. */
   private long handle;
   private final long[] result = new long[7];
   private byte[] batch;
@@ -51,8 +51,8 @@ public final class RowReader implements AutoCloseable {
   }
 
   /**
-   * Decodes these parts from now on; the caller keeps their memory until the next input or {@link #close}. Bytes behind
-   * the last {@link MemorySlices#endPart} are of a part that goes on in the next input.
+   * Starts to decode these parts. The caller keeps their memory until the next input or {@link #close}. Bytes after the
+   * last {@link MemorySlices#endPart} belong to a part that continues in the next input.
    */
   public synchronized void input(MemorySlices slices) {
     if (handle != 0) {
@@ -61,9 +61,9 @@ public final class RowReader implements AutoCloseable {
   }
 
   /**
-   * Decodes map outputs of this process from now on: {@code count} parts from position {@code first} of the arrays,
-   * each the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}. Throws {@link
-   * io.faro.EndpointException.Closed}, which is not declared, when the endpoint was closed.
+   * Starts to decode map outputs of this process: {@code count} parts from position {@code first} of the arrays, each
+   * the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}. Throws {@link
+   * io.faro.EndpointException.Closed}, which is not declared, if the endpoint was closed.
    */
   public synchronized void input(
       Endpoint endpoint, int shuffle, long[] maps, int[] starts, int[] ends, int first, int count) {
@@ -80,7 +80,7 @@ public final class RowReader implements AutoCloseable {
     }
   }
 
-  /** Decodes until a batch is full or the input ends; also when it fails there may be rows of the parts before. */
+  /** Decodes until a batch is full or the input ends. Even if it fails, the batch may have rows of the parts before. */
   public synchronized Step next() {
     if (handle == 0) {
       Arrays.fill(result, 0, 4, 0);
@@ -98,47 +98,52 @@ public final class RowReader implements AutoCloseable {
     return step;
   }
 
-  /** The bytes of the last {@link #next} that brought some, from the first one on. */
+  /** Returns the array of the last {@link #next} that brought bytes; they begin at index 0. */
   public byte[] batch() {
     return batch;
   }
 
-  /** Bytes of rows, or of a piece of one, that the last {@link #next} brought. */
+  /** Returns the bytes of rows, or of a piece of a row, that the last {@link #next} brought. */
   public int bytes() {
     return (int) result[0];
   }
 
-  /** Whole rows that the last {@link #next} brought; 0: none, but perhaps a piece of one. */
+  /**
+   * Returns the number of whole rows that the last {@link #next} brought. If it is 0, there may be a piece of a row.
+   */
   public int rows() {
     return (int) result[1];
   }
 
-  /** The bytes of the row of which the last {@link #next} brought a piece; 0: it brought none. */
+  /** Returns the size of the row of which the last {@link #next} brought a piece; 0 if it brought none. */
   public int longRowBytes() {
     return (int) result[3];
   }
 
-  /** Where that piece begins in its row. At 0, pieces before are of a part that failed, or of another row. */
+  /**
+   * Returns the offset of that piece in its row. A piece with offset 0 starts a new row; earlier pieces belong to
+   * another row, or to a part that failed.
+   */
   public int pieceOffset() {
     return (int) result[2];
   }
 
-  /** The position of the part under way in the input. */
+  /** Returns the position of the current part in the input. */
   public int part() {
     return (int) result[4];
   }
 
-  /** Bytes that the last {@link #next} read from files. */
+  /** Returns the number of bytes that the last {@link #next} read from files. */
   public long fileBytes() {
     return result[5];
   }
 
-  /** Whether rows of the part that failed were handed out, so that it must not be decoded again. */
+  /** Returns whether rows of the part that failed were handed out, so that it must not be decoded again. */
   public boolean partWasHandedOut() {
     return result[6] != 0;
   }
 
-  /** What the last failure was. */
+  /** Returns the message of the last failure. */
   public synchronized String problem() {
     return handle == 0 ? "the reader was closed" : RowsNative.problem(handle);
   }

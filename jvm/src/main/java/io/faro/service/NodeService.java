@@ -6,7 +6,7 @@ import io.faro.OutputFiles;
 
 /**
  * This executor's connection to the node service of its host. A call waits for the service's answer, up to a timeout;
- * when one fails with {@link ServiceException.Lost}, all later ones do. Thread-safe.
+ * after one fails with {@link ServiceException.Lost}, all later ones do. Thread-safe.
  */
 public final class NodeService implements AutoCloseable {
   private final long handle;
@@ -17,7 +17,8 @@ public final class NodeService implements AutoCloseable {
 
   /**
    * Registers with the service whose socket is in {@code directory}. {@code token} (32 bytes) proves the application;
-   * {@code secret} is Spark's, or {@code null}. Native code keeps no copy of them; the caller overwrites the arrays.
+   * {@code secret} is Spark's, or {@code null}. Native code keeps no copy of them; the caller should overwrite the
+   * arrays.
    */
   public static NodeService connect(String directory, String application, String executor, boolean sealed,
       byte[] token, byte[] secret, long timeoutMillis) throws FaroException {
@@ -26,27 +27,27 @@ public final class NodeService implements AutoCloseable {
         ServiceNative.connect(directory, application, executor, sealed, token, secret, timeoutMillis));
   }
 
-  /** The card of the service's endpoint for this application. */
+  /** Returns the card of the service's endpoint for this application. */
   public byte[] card() throws FaroException {
     return ServiceNative.card(handle);
   }
 
-  /** Whether the service still holds its end of the connection. Does not wait. */
+  /** Returns whether the service still holds its end of the connection. Does not wait. */
   public boolean isConnected() {
     return ServiceNative.isConnected(handle);
   }
 
-  /** Hands over a map output that is committed. The service does not have it when this throws. */
+  /** Hands over a map output that is committed. If this throws, the service does not have it. */
   public void handOver(int shuffleId, long mapId, OutputFiles files) throws FaroException {
     ServiceNative.handOver(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath());
   }
 
-  /** A shuffle was removed. */
+  /** Tells the service that a shuffle was removed. */
   public void forget(int shuffleId) throws FaroException {
     ServiceNative.forget(handle, shuffleId);
   }
 
-  /** The application has ended: the service removes all of its outputs on this host. */
+  /** Tells the service that the application has ended: it removes all of the application's outputs on this host. */
   public void end() throws FaroException {
     ServiceNative.end(handle);
   }

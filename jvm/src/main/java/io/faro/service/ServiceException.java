@@ -2,7 +2,7 @@ package io.faro.service;
 
 import io.faro.FaroException;
 
-/** The node service did not do what was asked. */
+/** A request to the node service failed. */
 public class ServiceException extends FaroException {
   private static final long serialVersionUID = 1L;
 
@@ -10,7 +10,7 @@ public class ServiceException extends FaroException {
     super(message);
   }
 
-  /** There is no connection to the service (any more). */
+  /** The connection to the service was lost, or there was none. */
   public static final class Lost extends ServiceException {
     private static final long serialVersionUID = 1L;
 

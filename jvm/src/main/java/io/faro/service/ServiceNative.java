@@ -2,20 +2,20 @@ package io.faro.service;
 
 import io.faro.FaroException;
 
-/** The JNI boundary of the node service; see native/jni/src/service.rs. */
+/** The JNI boundary of the node service, one method for each symbol of native/jni/src/service.rs. */
 final class ServiceNative {
   private ServiceNative() {}
 
   /**
-   * Registers an executor; its handle. {@code token}: 32 bytes; {@code secret}: what Spark's authentication shares, or
-   * {@code null}. Each message, this one included, may take {@code timeoutMillis}.
+   * Registers an executor and returns its handle. {@code token} has 32 bytes; {@code secret} is the secret of Spark's
+   * authentication, or {@code null}. Each message, this one included, may take {@code timeoutMillis}.
    */
   static native long connect(String directory, String application, String executor, boolean sealed, byte[] token,
       byte[] secret, long timeoutMillis) throws FaroException;
 
   static native byte[] card(long client) throws FaroException;
 
-  /** {@code false} for a handle that is not valid, too. */
+  /** Returns whether the service holds its end of the connection; {@code false} also for an invalid handle. */
   static native boolean isConnected(long client);
 
   static native void handOver(long client, int shuffleId, long mapId, String dataPath, String indexPath)
@@ -25,6 +25,6 @@ final class ServiceNative {
 
   static native void end(long client) throws FaroException;
 
-  /** Does nothing for a handle that is not valid. */
+  /** Closes the connection. Does nothing for an invalid handle. */
   static native void close(long client);
 }

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Teams of threads in one JVM, on two endpoints: Java's arrays and buffers, and its exceptions. */
+/** Teams of threads in one JVM, on two endpoints: tests Java's arrays, buffers and exceptions. */
 class GroupedAllReduceTest {
   private static final int RANKS = 5;
 
@@ -50,7 +50,7 @@ class GroupedAllReduceTest {
     T run(GroupedAllReduce team) throws Exception;
   }
 
-  /** Returns the results or errors of all members' bodies, by rank. */
+  /** Runs the members' bodies and returns their results or errors, by rank. */
   private <T> List<Future<T>> team(FabricChoice fabric, Settings settings, Body<T> body) throws Exception {
     for (String name : new String[] {"executor-0", "executor-1"}) {
       endpoints.add(Endpoint.start(
@@ -138,7 +138,7 @@ class GroupedAllReduceTest {
         });
     for (Future<double[]> result : results) {
       double[] values = of(result);
-      // Groups of two and three keep no exact mean, but all members come to agree.
+      // Groups of two and three keep no exact mean, but all members must come to agree.
       assertEquals(mode == Mode.DSSYNC ? of(results.get(0))[0] : 2, values[0], 1e-3);
       assertEquals(1, values[1], 1e-12);
     }
@@ -175,7 +175,7 @@ class GroupedAllReduceTest {
   }
 
   /**
-   * Interrupts a member as Spark does to a task that it kills: the others must learn of it long before their time
+   * Interrupts a member as Spark interrupts a task that it kills: the others must learn of it long before their time
    * limit.
    */
   @Test

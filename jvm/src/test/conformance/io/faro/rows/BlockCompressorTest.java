@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What the compressor does with arguments of any value. With an array it never leaves the array. */
+/** Calls the compressor with arguments of any value. It must never access memory outside its arrays. */
 class BlockCompressorTest {
   private static final int WORDS = 64;
   private static final int BYTES = 8 * WORDS;
@@ -71,7 +71,7 @@ class BlockCompressorTest {
     BlockCompressor closed = BlockCompressor.open(codec, 1, 32 << 20);
     closed.close();
     closed.close();
-    // It may get the place of the closed one.
+    // This compressor may get the native handle of the closed one.
     try (BlockCompressor other = BlockCompressor.open(codec, 1, 32 << 20)) {
       assertThrows(IllegalStateException.class, () -> closed.maxBytes(8));
       assertThrows(
@@ -111,7 +111,7 @@ class BlockCompressorTest {
     assertTrue(done > 100, done + " blocks, seed " + seed);
   }
 
-  /** Half of them are numbers that an array of {@link #BYTES} may have. */
+  /** Returns a random number; half of all results are below {@link #BYTES}. */
   private static long any(Random random) {
     switch (random.nextInt(6)) {
       case 0:

@@ -16,7 +16,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Parts that were damaged or cut off: where they are in the input, and which rows are there all the same. */
+/**
+ * Tests damaged and truncated parts: their reported position in the input, and the rows that are handed out
+ * nevertheless.
+ */
 class CorruptPartsTest {
   private final PartMemory memory = new PartMemory();
 
@@ -49,7 +52,7 @@ class CorruptPartsTest {
     byte[] part = GoldenRows.File.LZ4.bytes();
     try (RowReader reader = RowReader.open(RowCodec.LZ4)) {
       Walk walk = new Walk(reader);
-      // Before the end block of its last stream.
+      // The damage is before the end block of the part's last stream.
       reader.input(memory.parts(PartMemory.flipped(part, part.length - 31)));
       assertEquals(Step.CORRUPT, walk.toEnd());
       assertEquals(0, reader.part());

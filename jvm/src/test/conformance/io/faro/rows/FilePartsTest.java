@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Parts of map outputs of this process, as they lie in their files. */
+/** Reads parts of map outputs of this process from their files. */
 class FilePartsTest {
   private static final int SHUFFLE = 3;
 
@@ -83,7 +83,7 @@ class FilePartsTest {
     assertRead(3, 30, filled(4, 30));
     assertEquals(1, read(4, 6));
     assertRead(0, 0, filled(3, 100));
-    // It has no such partition.
+    // The map output has no such partition.
     assertEquals(0, read(5, 6));
     assertEquals(0, read(2, 2));
   }

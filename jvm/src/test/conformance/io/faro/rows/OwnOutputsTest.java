@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Map outputs of this process, read from their files by native code. */
+/** Native code reads map outputs of this process from their files. */
 class OwnOutputsTest {
   private static final int SHUFFLE = 3;
 
@@ -60,12 +60,12 @@ class OwnOutputsTest {
     endpoint.resolve(SHUFFLE, map, outputs.resolve(SHUFFLE, map));
   }
 
-  /** One part. */
+  /** Starts an input of one part. */
   private void input(RowReader reader, long map, int start, int end) {
     reader.input(endpoint, SHUFFLE, new long[] {map}, new int[] {start}, new int[] {end}, 0, 1);
   }
 
-  /** Rows of about 220 KiB, that is several reads and several batches. */
+  /** Returns rows of about 220 KiB, which need several reads and several batches. */
   private static List<ByteBuffer> manyRows() {
     return GoldenRows.rows(4000);
   }
@@ -93,7 +93,7 @@ class OwnOutputsTest {
     }
   }
 
-  /** Some of the parts of the arrays; the rows of the parts before the one that is not resolved come with it. */
+  /** Reads some of the arrays' parts. The rows of the parts before the unresolved one come with it. */
   @Test
   void partsOfSeveralOutputs() throws Exception {
     byte[] bytes = GoldenRows.File.LZ4_SMALL.bytes();
@@ -136,7 +136,7 @@ class OwnOutputsTest {
       File none = directory.resolve("none").toFile();
       endpoint.resolve(SHUFFLE, 2, new OutputFiles(none, none));
       assertEquals(Step.UNRESOLVED, walk.step());
-      // An index that is not of this file.
+      // The index belongs to another file.
       OutputFiles files = outputs.resolve(SHUFFLE, 1);
       endpoint.resolve(SHUFFLE, 2, new OutputFiles(files.data(), files.data()));
       Step step = walk.step();
@@ -258,7 +258,7 @@ class OwnOutputsTest {
       assertEquals(Step.FULL, walk.step());
       endpoint.close();
       Step step = walk.toEnd();
-      // It may have the file still.
+      // The endpoint may still have the file open.
       assertTrue(step == Step.UNREADABLE || step == Step.UNRESOLVED || step == Step.DONE, step.name());
       assertEquals(manyRows().subList(0, walk.rows.size()), walk.rows);
       assertThrows(EndpointException.Closed.class, () -> input(reader, 1, 0, 1));

@@ -17,7 +17,7 @@ import java.util.List;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Row blocks that native code makes for a writer, from arrays to arrays, and reads for a reader. */
+/** Native code makes row blocks for a writer, from arrays to arrays, and reads them for a reader. */
 class RowBlockTest {
   private static final int BLOCK_BYTES = 32 << 10;
   private final PartMemory memory = new PartMemory();
@@ -27,7 +27,7 @@ class RowBlockTest {
     TestLibrary.load();
   }
 
-  /** Rows of a number and a short text. */
+  /** Returns rows of a number and a short text. */
   private static List<ByteBuffer> rows(int count) {
     List<ByteBuffer> rows = new ArrayList<>();
     for (int i = 0; i < count; i++) {
@@ -39,10 +39,10 @@ class RowBlockTest {
     return rows;
   }
 
-  /** What the codec alone makes of the pieces of the last part, by the compressor's account. */
+  /** The sum of {@link BlockCompressor#codecBytes} over the pieces of the last part. */
   private long codecBytes;
 
-  /** A part of these rows, in pieces of whole rows. */
+  /** Returns a part of these rows, in pieces of whole rows. */
   private byte[] part(BlockCompressor compressor, List<ByteBuffer> rows) {
     ByteArrayOutputStream part = new ByteArrayOutputStream();
     int max = BLOCK_BYTES / 36;
@@ -79,7 +79,7 @@ class RowBlockTest {
       long told = codecBytes;
       byte[] other = part(plain, rows);
       assertEquals(other.length, codecBytes + plain.end().length);
-      // All pieces are alike, so those that were made in both ways tell what the others would have taken.
+      // All pieces are alike, so the pieces that were made in both ways predict the others well.
       assertEquals(codecBytes, told, codecBytes / 20.0);
       assertFalse(plain.packsRows());
       assertEquals(0, plain.rowBlocks());
@@ -93,7 +93,7 @@ class RowBlockTest {
     }
   }
 
-  /** A codec without blocks has none. */
+  /** A codec without blocks makes no row blocks. */
   @Test
   void withoutACodecThereAreNone() {
     List<ByteBuffer> rows = rows(100);
@@ -103,7 +103,9 @@ class RowBlockTest {
     }
   }
 
-  /** Each byte of a row block, wrong by a bit: no row of the part is handed out, and the problem says where. */
+  /**
+   * Flips a bit of each byte of a row block in turn: no row of the part is handed out, and the problem names the place.
+   */
   @Test
   void anyFlippedBitIsFoundInItsPart() throws Exception {
     List<ByteBuffer> rows = rows(60);

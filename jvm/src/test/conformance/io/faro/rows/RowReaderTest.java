@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** What Spark wrote, decoded from memory by native code and read through Java. */
+/** Native code decodes Spark's bytes from memory, and Java reads the rows. */
 class RowReaderTest {
   private final PartMemory memory = new PartMemory();
 
@@ -70,7 +70,7 @@ class RowReaderTest {
     }
   }
 
-  /** As a block comes that Spark hands over as a stream. */
+  /** Cuts a part into several inputs, as for a block that Spark delivers as a stream. */
   @ParameterizedTest
   @EnumSource
   void aPartOverSeveralInputs(GoldenRows.File file) throws Exception {
@@ -83,7 +83,7 @@ class RowReaderTest {
     overSeveralInputs(file, true);
   }
 
-  /** {@code strict}: whether a batch is looked at again after the next one. */
+  /** {@code strict} checks each batch again after the next one. */
   private void overSeveralInputs(GoldenRows.File file, boolean strict) throws Exception {
     try (RowReader reader = RowReader.open(file.codec)) {
       List<ByteBuffer> rows = new ArrayList<>();
@@ -119,7 +119,7 @@ class RowReaderTest {
       int batches = walk.batches;
       assertTrue(batches > 1, "the file is for several batches");
       for (int i = 0; i < 3; i++) {
-        // The walk looks at the batch after each step.
+        // {@code Walk} checks the batch after each step.
         assertEquals(Step.DONE, walk.step());
         assertEquals(0, reader.rows());
         reader.input(memory.parts(new byte[0], new byte[0]));
@@ -147,7 +147,7 @@ class RowReaderTest {
     }
   }
 
-  /** Another thread may look at rows of a reader whose task has ended, while other readers decode. */
+  /** Another thread may read rows of a reader whose task has ended, while other readers decode. */
   @Test
   void rowsStayAsTheyAreAfterTheReadersEnd() throws Exception {
     List<Walk> ended = new ArrayList<>();

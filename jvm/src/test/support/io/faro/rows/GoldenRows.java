@@ -10,7 +10,7 @@ import java.util.List;
 
 /** The golden files of native/rows, which Spark wrote, and the rows that its Golden.java put into them. */
 public final class GoldenRows {
-  /** {@code compressible}: rows of the first stream. */
+  /** {@code compressible} is the number of rows of the first stream. */
   enum File {
     PLAIN("plain", RowCodec.NONE, 40),
     LZ4("lz4", RowCodec.LZ4, 4000),
@@ -32,7 +32,7 @@ public final class GoldenRows {
       return Files.readAllBytes(TestLibrary.file("native/rows/tests/golden/" + name + ".bin"));
     }
 
-    /** The rows of the file, so many times. */
+    /** Returns the rows of the file, repeated {@code times} times. */
     List<ByteBuffer> rows(int times) {
       List<ByteBuffer> rows = new ArrayList<>();
       for (int i = 0; i < times; i++) {
@@ -63,7 +63,7 @@ public final class GoldenRows {
     return rows;
   }
 
-  /** The row stream of these rows, not compressed. */
+  /** Returns the uncompressed row stream of these rows. */
   static byte[] stream(List<ByteBuffer> rows) {
     int bytes = 0;
     for (ByteBuffer row : rows) {

@@ -6,7 +6,7 @@ import java.io.RandomAccessFile;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Reads native memory through the kernel: an address that is not mapped fails the test and does not end the JVM. */
+/** Reads native memory through the kernel, so that an unmapped address fails the test and does not end the JVM. */
 public final class NativeMemory {
   private NativeMemory() {}
 
@@ -19,7 +19,7 @@ public final class NativeMemory {
     return read;
   }
 
-  /** The bytes of each part that has an end. */
+  /** Returns the bytes of each complete part. */
   public static List<byte[]> parts(MemorySlices slices) throws IOException {
     List<byte[]> parts = new ArrayList<>();
     ByteArrayOutputStream part = new ByteArrayOutputStream();

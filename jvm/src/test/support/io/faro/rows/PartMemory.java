@@ -4,14 +4,14 @@ import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Parts in direct buffers, which live as long as this: a reader has only their addresses. */
+/** Parts in direct buffers. A reader has only their addresses, so this object must live as long as the reader. */
 final class PartMemory {
   private static final int BEFORE = 3;
   private static final int BEHIND = 2;
 
   private final List<ByteBuffer> buffers = new ArrayList<>();
 
-  /** Each part in one slice. */
+  /** Returns slices with each part in one slice. */
   MemorySlices parts(byte[]... parts) {
     MemorySlices slices = new MemorySlices();
     for (byte[] part : parts) {
@@ -20,13 +20,13 @@ final class PartMemory {
     return slices;
   }
 
-  /** Appends a part in slices of these lengths, again and again, each in a buffer of its own. */
+  /** Appends a part in slices whose lengths repeat {@code lengths}, each in its own buffer. */
   void cut(MemorySlices slices, byte[] part, int... lengths) {
     add(slices, part, lengths);
     slices.endPart();
   }
 
-  /** The same without the part's end. */
+  /** Appends bytes without ending the part. */
   void add(MemorySlices slices, byte[] bytes, int... lengths) {
     for (int at = 0, i = 0; at < bytes.length; i++) {
       int length = Math.min(lengths[i % lengths.length], bytes.length - at);
@@ -40,7 +40,7 @@ final class PartMemory {
     }
   }
 
-  /** A copy of which one bit is wrong. */
+  /** Returns a copy with one bit flipped. */
   static byte[] flipped(byte[] part, int at) {
     byte[] bytes = part.clone();
     bytes[at] ^= 0x40;

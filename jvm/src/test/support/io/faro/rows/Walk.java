@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/** Calls a reader and collects its rows; checks the form of each batch, and that it stays valid as long as promised. */
+/** Calls a reader and collects its rows. Checks the form of each batch, and that it stays valid as long as promised. */
 final class Walk {
   private static final int HEAD_BYTES = 8;
 
@@ -19,21 +19,21 @@ final class Walk {
   final List<ByteBuffer> rows = new ArrayList<>();
   int batches;
   long fileBytes;
-  /** The last batch, and what it was when it came. */
+  /** The last batch, and a copy of its content. */
   private byte[] array = new byte[0];
   private byte[] batch = new byte[0];
-  /** The pieces of a long row, which is not whole. */
+  /** The pieces of a long row that is not complete. */
   private ByteBuffer longRow;
 
   Walk(RowReader reader) {
     this.reader = reader;
   }
 
-  /** One call. */
+  /** Calls the reader once. */
   RowReader.Step step() throws IOException {
     RowReader.Step step = reader.next();
     fileBytes += reader.fileBytes();
-    // Also when there is a new one.
+    // The last batch must be valid even after a new one has come.
     checkLastBatch();
     if (reader.bytes() > 0) {
       takeBatch();
@@ -41,7 +41,7 @@ final class Walk {
     return step;
   }
 
-  /** Calls until the step is not FULL. */
+  /** Calls the reader until the step is not FULL. */
   RowReader.Step toEnd() throws IOException {
     RowReader.Step step = step();
     while (step == RowReader.Step.FULL) {
@@ -51,7 +51,7 @@ final class Walk {
     return step;
   }
 
-  /** Goes on with the same batch and no rows. */
+  /** Drops the collected rows, and keeps the last batch for its check. */
   Walk withoutRows() {
     rows.clear();
     return this;

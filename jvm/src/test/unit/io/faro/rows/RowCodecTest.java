@@ -6,7 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
 
-/** The names that Spark has for codecs. */
+/** Tests the names that Spark has for codecs. */
 class RowCodecTest {
   @Test
   void shortNamesAndClassNames() {
@@ -21,7 +21,7 @@ class RowCodecTest {
   @Test
   void upperAndLowerCaseInAnyLanguage() {
     Locale before = Locale.getDefault();
-    // Its lower case of I is not i.
+    // In Turkish the lower case of I is not i.
     Locale.setDefault(new Locale("tr"));
     try {
       assertEquals(RowCodec.LZ4, RowCodec.named("LZ4"));
@@ -32,7 +32,7 @@ class RowCodecTest {
     }
   }
 
-  /** Blocks in these are decoded by Spark. */
+  /** Spark decodes the blocks of these codecs. */
   @Test
   void othersAreNotKnown() {
     String[] names = {"snappy", "lzf", "none", "", " lz4", "org.apache.spark.io.SnappyCompressionCodec"};

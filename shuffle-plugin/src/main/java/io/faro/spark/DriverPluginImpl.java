@@ -1,5 +1,8 @@
 package io.faro.spark;
 
+import io.faro.spark.conf.FaroKeys;
+import io.faro.spark.conf.Key;
+import io.faro.spark.conf.UnsupportedSettings;
 import io.faro.spark.ui.FaroUi;
 import java.util.Collections;
 import java.util.Map;

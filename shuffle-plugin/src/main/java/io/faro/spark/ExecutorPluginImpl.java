@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.spark.conf.UnsupportedSettings;
 import java.util.Map;
 import org.apache.spark.SparkConf;
 import org.apache.spark.api.plugin.ExecutorPlugin;

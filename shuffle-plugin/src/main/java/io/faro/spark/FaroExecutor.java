@@ -6,9 +6,27 @@ import io.faro.EndpointException;
 import io.faro.Faro;
 import io.faro.OutputFiles;
 import io.faro.StagedOutput;
-import io.faro.spark.rows.RowReaders;
+import io.faro.spark.conf.FaroConf;
+import io.faro.spark.conf.FaroKeys;
+import io.faro.spark.fetch.FallBack;
+import io.faro.spark.fetch.FaroBlockStoreClient;
+import io.faro.spark.fetch.RateLimitedLog;
+import io.faro.spark.fetch.SparksShuffles;
+import io.faro.spark.fetch.ToFile;
+import io.faro.spark.metrics.FaroSource;
+import io.faro.spark.metrics.PluginCounters;
+import io.faro.spark.metrics.Reporter;
+import io.faro.spark.metrics.Summary;
+import io.faro.spark.peers.Addresses;
+import io.faro.spark.peers.EndpointCards;
+import io.faro.spark.peers.Peers;
+import io.faro.spark.peers.PerHost;
+import io.faro.spark.peers.ServiceCards;
+import io.faro.spark.read.RowReaders;
 import io.faro.spark.service.ServiceLink;
-import io.faro.spark.ui.Reporter;
+import io.faro.spark.transport.EndpointTransport;
+import io.faro.spark.transport.FaroTransport;
+import io.faro.spark.transport.NativeMemory;
 import io.faro.spark.write.RowWriters;
 import java.io.File;
 import java.lang.reflect.Field;
@@ -254,7 +272,7 @@ final class FaroExecutor {
           + ", which another plug-in has put there");
     }
     RateLimitedLog warnings = new RateLimitedLog(log::warn, nanos);
-    long waitMillis = conf.never ? conf.requestTimeoutMillis : Math.min(5_000, conf.requestTimeoutMillis);
+    long waitMillis = Peers.waitMillis(conf.never, conf.requestTimeoutMillis);
     Peers peers = new Peers(
         transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
     Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver()),

@@ -2,8 +2,14 @@ package io.faro.spark;
 
 import io.faro.Endpoint;
 import io.faro.Faro;
+import io.faro.spark.conf.ChannelSecurity;
+import io.faro.spark.conf.FaroConf;
+import io.faro.spark.conf.FaroKeys;
+import io.faro.spark.conf.Key;
+import io.faro.spark.conf.SparkSettings;
+import io.faro.spark.conf.UnsupportedSettings;
+import io.faro.spark.fetch.SparksShuffles;
 import io.faro.spark.service.ServiceLink;
-import io.faro.spark.settings.SparkSettings;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -29,8 +35,6 @@ final class FaroProcess {
   private static final long START_SECONDS = 120;
   private static final long START_PAUSE_MILLIS = 50;
   private static final String PUSH = "spark.shuffle.push.enabled";
-  /** The driver tells executors its version of Faro by this; no setting of the user's. */
-  static final String DRIVER_VERSION = FaroKeys.PREFIX + "driver.version";
 
   /** {@code null}: Faro is not turned on, or has stopped. */
   private static volatile FaroProcess current;
@@ -79,13 +83,14 @@ final class FaroProcess {
     if (isDriver) {
       FaroConf.unknownKeys(sparkConf).forEach(
           (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
-      sparkConf.set(DRIVER_VERSION, Faro.version());
+      sparkConf.set(FaroKeys.DRIVER_VERSION, Faro.version());
     }
     String copies = isOff() ? null : JarCopies.ofSeveralVersions(Thread.currentThread().getContextClassLoader());
     if (copies != null) {
       LOG.warn("Faro's jar is on the class path in more than one version: {}; the first is used; leave one", copies);
     }
-    otherVersion = isDriver || isOff() ? null : otherVersion(sparkConf.get(DRIVER_VERSION, ""), Faro.version());
+    otherVersion = isDriver || isOff()
+        ? null : otherVersion(sparkConf.get(FaroKeys.DRIVER_VERSION, ""), Faro.version());
     if (otherVersion != null && !conf.never) {
       LOG.warn("Faro is off in this executor, Spark's own fetch delivers all of its blocks: {}", otherVersion);
     }

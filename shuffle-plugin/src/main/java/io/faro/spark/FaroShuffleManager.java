@@ -1,8 +1,11 @@
 package io.faro.spark;
 
-import io.faro.spark.rows.RowReaders;
+import io.faro.spark.conf.ChannelSecurity;
+import io.faro.spark.conf.UnsupportedSettings;
+import io.faro.spark.read.RowReaders;
 import io.faro.spark.service.ServicesOfDriver;
 import io.faro.spark.ui.FaroUi;
+import io.faro.spark.write.CommittingWriter;
 import io.faro.spark.write.RowShuffleWriter;
 import java.util.Map;
 import java.util.Set;

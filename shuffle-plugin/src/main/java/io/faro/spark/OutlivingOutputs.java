@@ -1,5 +1,7 @@
 package io.faro.spark;
 
+import io.faro.spark.conf.FaroKeys;
+import io.faro.spark.conf.UnsupportedSettings;
 import io.faro.spark.service.FaroShuffleDataIO;
 import org.apache.spark.SparkConf;
 import org.slf4j.Logger;

@@ -1,7 +1,8 @@
 package io.faro.spark;
 
 import io.faro.rows.RowCodec;
-import io.faro.spark.settings.SparkSettings;
+import io.faro.spark.conf.FaroKeys;
+import io.faro.spark.conf.SparkSettings;
 import io.faro.spark.write.RowWriters;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;

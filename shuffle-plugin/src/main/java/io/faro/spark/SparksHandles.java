@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.spark.conf.FaroKeys;
 import org.apache.spark.shuffle.BaseShuffleHandle;
 import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.sort.BypassMergeSortShuffleHandle;

@@ -1,5 +1,8 @@
 package io.faro.spark;
 
+import io.faro.spark.conf.ChannelSecurity;
+import io.faro.spark.conf.FaroKeys;
+import io.faro.spark.conf.Key;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;

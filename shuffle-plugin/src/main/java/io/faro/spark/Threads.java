@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** The threads of one executor: daemons, and in pools that end idle threads after 30 s. */
 final class Threads {
-  /** Hosts that may hang at the same time, see {@link PerHost}. */
+  /** Hosts that may hang at the same time, see {@code PerHost}. */
   private static final int HOSTS = 64;
 
   /** Look up peers' cards; a look-up blocks while it connects. */

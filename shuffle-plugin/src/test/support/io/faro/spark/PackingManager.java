@@ -3,6 +3,7 @@ package io.faro.spark;
 import io.faro.rows.RowCodec;
 import io.faro.spark.codec.RowBlockEncoder;
 import io.faro.spark.codec.Streams;
+import io.faro.spark.write.CommittingWriter;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;

@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.peers.PerHost;
+import io.faro.spark.peers.Steps;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;

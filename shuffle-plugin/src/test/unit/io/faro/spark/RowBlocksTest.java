@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
+import io.faro.spark.conf.FaroKeys;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 

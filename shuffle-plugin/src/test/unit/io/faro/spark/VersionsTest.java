@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Faro;
+import io.faro.spark.conf.FaroConf;
+import io.faro.spark.conf.FaroKeys;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.file.Files;
@@ -37,7 +39,7 @@ class VersionsTest {
   void theDriverTellsItsVersion() {
     SparkConf conf = conf();
     process(conf, true).stop();
-    assertEquals(Faro.version(), conf.get(FaroProcess.DRIVER_VERSION));
+    assertEquals(Faro.version(), conf.get(FaroKeys.DRIVER_VERSION));
     assertTrue(FaroConf.unknownKeys(conf).isEmpty());
     FaroProcess executor = process(conf, false);
     assertTrue(executor.mayRun);
@@ -46,7 +48,7 @@ class VersionsTest {
 
   @Test
   void anExecutorOfAnotherVersionIsOff() {
-    for (SparkConf conf : new SparkConf[] {conf(FaroProcess.DRIVER_VERSION, "9.9.9"), conf()}) {
+    for (SparkConf conf : new SparkConf[] {conf(FaroKeys.DRIVER_VERSION, "9.9.9"), conf()}) {
       FaroProcess executor = process(conf, false);
       assertFalse(executor.mayRun);
       assertNull(executor.awaitOpen());
@@ -56,7 +58,7 @@ class VersionsTest {
 
   @Test
   void withFallbackNeverItsTasksFailAndNameBothVersions() {
-    FaroProcess executor = process(conf(FaroProcess.DRIVER_VERSION, "9.9.9", "spark.faro.fallback", "never"), false);
+    FaroProcess executor = process(conf(FaroKeys.DRIVER_VERSION, "9.9.9", "spark.faro.fallback", "never"), false);
     String message = assertThrows(IllegalStateException.class, executor::awaitOpen).getMessage();
     assertTrue(message.contains("9.9.9") && message.contains(Faro.version()), message);
     executor.stop();

@@ -1,5 +1,7 @@
 package io.faro.spark.ui;
 
+import io.faro.spark.metrics.Report;
+import io.faro.spark.metrics.Traffic;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -17,7 +19,7 @@ import org.apache.spark.scheduler.SparkListenerEvent;
 /**
  * The driver's side of the tab, without its threads: takes reports, sets their rate, and writes the event log.
  *
- * <p>The answer to a report requests the next one (see {@link Reporter}). It is sent {@link #PACE_NANOS} after the
+ * <p>The answer to a report requests the next one (see {@code Reporter}). It is sent {@link #PACE_NANOS} after the
  * report, later if many executors report, and at once at the end of a stage. The event log gets an executor, a shuffle
  * or a node service that has changed at most once in {@link #LOG_NANOS}, and all at the end of the application. So the
  * application's duration bounds the log's size, not its traffic.

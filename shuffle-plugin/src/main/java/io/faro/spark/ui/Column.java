@@ -1,5 +1,6 @@
 package io.faro.spark.ui;
 
+import io.faro.spark.metrics.Traffic;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

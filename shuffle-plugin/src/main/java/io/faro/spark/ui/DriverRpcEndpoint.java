@@ -17,7 +17,6 @@ import scala.runtime.BoxedUnit;
  * port of Faro's. Messages and answers have types that every class loader has.
  */
 final class DriverRpcEndpoint implements RpcEndpoint {
-  static final String NAME = "faro-figures";
   private static final Logger LOG = LoggerFactory.getLogger(DriverRpcEndpoint.class);
 
   /** Takes a report; {@code answer} is null if the sender does not wait. */

@@ -1,5 +1,7 @@
 package io.faro.spark.ui;
 
+import io.faro.spark.metrics.Report;
+import io.faro.spark.metrics.Reporter;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -80,7 +82,7 @@ public final class FaroUi {
   private void start() {
     context.addSparkListener(new Listener());
     env.metricsSystem().registerSource(totals);
-    endpoint = env.rpcEnv().setupEndpoint(DriverRpcEndpoint.NAME, new DriverRpcEndpoint(env.rpcEnv(), this::take));
+    endpoint = env.rpcEnv().setupEndpoint(Reporter.DRIVER_ENDPOINT, new DriverRpcEndpoint(env.rpcEnv(), this::take));
     timer.scheduleWithFixedDelay(() -> guarded(collector::tick), 1, 1, TimeUnit.SECONDS);
   }
 

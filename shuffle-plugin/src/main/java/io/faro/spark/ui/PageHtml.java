@@ -1,7 +1,8 @@
 package io.faro.spark.ui;
 
-import io.faro.spark.FaroShuffleManager;
-import io.faro.spark.Reason;
+import io.faro.spark.conf.FaroKeys;
+import io.faro.spark.metrics.PeerFigures;
+import io.faro.spark.metrics.Reason;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -100,7 +101,7 @@ final class PageHtml {
           " blocks (%.2f %%) were left to Spark's own fetch; the reasons are below.", 100.0 * left / (left + blocks)));
     }
     channel();
-    if (!manager.equals(FaroShuffleManager.class.getName())) {
+    if (!manager.equals(FaroKeys.MANAGER)) {
       html.text(" Faro stands behind the shuffle manager " + manager + " (spark.plugins).");
     }
     html.raw("</p>");

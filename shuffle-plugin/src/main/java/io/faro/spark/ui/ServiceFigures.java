@@ -9,7 +9,7 @@ import org.apache.spark.util.kvstore.KVIndex;
 public final class ServiceFigures implements SparkListenerEvent {
   @KVIndex
   public String host;
-  /** {@link Traffic#SERVICE_BLOCKS} and {@link Traffic#SERVICE_BYTES}. */
+  /** {@code Traffic.SERVICE_BLOCKS} and {@code Traffic.SERVICE_BYTES}. */
   public Map<String, Long> counters = new TreeMap<>();
 
   long counter(String name) {

@@ -1,5 +1,6 @@
 package io.faro.spark.ui;
 
+import io.faro.spark.metrics.Traffic;
 import java.util.Map;
 import java.util.TreeMap;
 import org.apache.spark.scheduler.SparkListenerEvent;

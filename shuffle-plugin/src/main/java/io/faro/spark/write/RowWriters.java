@@ -1,7 +1,8 @@
 package io.faro.spark.write;
 
 import io.faro.StagedOutput;
-import io.faro.spark.settings.FirstTime;
+import io.faro.spark.conf.FirstTime;
+import io.faro.spark.metrics.NotWritten;
 import java.lang.reflect.Field;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;

@@ -1,6 +1,6 @@
 package io.faro.spark.write;
 
-import io.faro.spark.settings.SparkSettings;
+import io.faro.spark.conf.SparkSettings;
 import org.apache.spark.SparkConf;
 import org.apache.spark.network.util.ByteUnit;
 

@@ -1,7 +1,7 @@
 package io.faro.spark.write;
 
 import io.faro.rows.RowCodec;
-import io.faro.spark.settings.SparkSettings;
+import io.faro.spark.conf.SparkSettings;
 import org.apache.spark.SparkConf;
 import org.apache.spark.network.util.ByteUnit;
 

@@ -1,15 +1,19 @@
 package io.faro.spark.ui;
 
 import io.faro.Fabric;
+import io.faro.spark.metrics.PeerFigures;
+import io.faro.spark.metrics.Report;
+import io.faro.spark.metrics.RequestCounters;
+import io.faro.spark.metrics.Traffic;
 import java.util.Map;
 import java.util.TreeMap;
 
 /** Figures for tests. */
-final class Figures {
+public final class Figures {
   private Figures() {}
 
   /** Pairs of a name and a value. */
-  static Map<String, Long> counters(Object... pairs) {
+  public static Map<String, Long> counters(Object... pairs) {
     Map<String, Long> counters = new TreeMap<>();
     for (int i = 0; i < pairs.length; i += 2) {
       counters.put((String) pairs[i], ((Number) pairs[i + 1]).longValue());
@@ -17,7 +21,7 @@ final class Figures {
     return counters;
   }
 
-  static Report report(String executor, long number, Object... pairs) {
+  public static Report report(String executor, long number, Object... pairs) {
     Report report = new Report();
     report.executor = executor;
     report.host = "host-" + executor;
@@ -48,7 +52,7 @@ final class Figures {
     return figures;
   }
 
-  static PeerFigures peer(String name, long slowestNanos) {
+  public static PeerFigures peer(String name, long slowestNanos) {
     PeerFigures peer = new PeerFigures();
     peer.peer = name;
     peer.requests = 2;
@@ -57,7 +61,7 @@ final class Figures {
     return peer;
   }
 
-  static RequestCounters delivered(Fabric fabric, long... lengths) {
+  public static RequestCounters delivered(Fabric fabric, long... lengths) {
     RequestCounters delivered = new RequestCounters();
     for (long length : lengths) {
       delivered.block(fabric, length, true);

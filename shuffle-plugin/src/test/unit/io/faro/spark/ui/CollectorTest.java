@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.metrics.Report;
+import io.faro.spark.metrics.Traffic;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;

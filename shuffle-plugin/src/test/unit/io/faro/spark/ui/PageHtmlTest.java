@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.metrics.Traffic;
 import java.io.StringReader;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -1,0 +1,299 @@
+package io.faro.spark.fetch;
+
+import com.codahale.metrics.MetricSet;
+import io.faro.spark.conf.ChannelSecurity;
+import io.faro.spark.conf.FaroConf;
+import io.faro.spark.metrics.PluginCounters;
+import io.faro.spark.metrics.Reason;
+import io.faro.spark.peers.PeerKey;
+import io.faro.spark.peers.Peers;
+import io.faro.spark.read.PartClient;
+import io.faro.spark.read.Parts;
+import io.faro.spark.transport.FaroTransport;
+import io.faro.spark.transport.ShuffleIds;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.LongSupplier;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.network.shuffle.BlockFetchingListener;
+import org.apache.spark.network.shuffle.BlockPushingListener;
+import org.apache.spark.network.shuffle.BlockStoreClient;
+import org.apache.spark.network.shuffle.DownloadFileManager;
+import org.apache.spark.network.shuffle.MergeFinalizerListener;
+import org.apache.spark.network.shuffle.MergedBlocksMetaListener;
+import org.apache.spark.network.shuffle.checksum.Cause;
+
+/**
+ * Spark's block client, except that it fetches shuffle blocks of other executors through Faro. Spark's fetch iterator
+ * calls it, so all limits, metrics, checks and stage retries are Spark's, and so is the iterator's cost per block.
+ * Requests that are not plain shuffle fetches, and blocks that Faro does not deliver, go to Spark's client.
+ *
+ * <p>The fields of the base class are not used: their types differ between Spark versions.
+ */
+public final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.Client, PartClient {
+  private final BlockStoreClient spark;
+  private final boolean closesSpark;
+  private final FaroConf conf;
+  private final FaroTransport transport;
+  private final Peers peers;
+  /** The node services of executors' hosts; {@code null}: there are none. */
+  private final Peers services;
+  private final FallBack fallBack;
+  private final ToFile toFile;
+  private final SparksShuffles sparks;
+  private final PluginCounters counters;
+  private final LongSupplier nanos;
+  private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
+  private final TaskFetches tasks = new TaskFetches();
+  private volatile boolean detached;
+  private boolean closed;
+
+  /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
+  public FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport,
+      Peers peers, Peers services, FallBack fallBack, ToFile toFile, SparksShuffles sparks, PluginCounters counters,
+      LongSupplier nanos) {
+    this.spark = spark;
+    this.closesSpark = closesSpark;
+    this.conf = conf;
+    this.transport = transport;
+    this.peers = peers;
+    this.services = services;
+    this.fallBack = fallBack;
+    this.toFile = toFile;
+    this.sparks = sparks;
+    this.counters = counters;
+    this.nanos = nanos;
+  }
+
+  @Override
+  public void fetchBlocks(String host, int port, String execId, String[] blockIds, BlockFetchingListener listener,
+      DownloadFileManager files) {
+    ShuffleIds ids = detached ? null : ShuffleIds.parse(blockIds);
+    if (ids == null || sparks.has(ids.shuffle(0))) {
+      if (conf.security.forbidsSparksFetch) {
+        refuse(new PeerKey(execId, host, port), blockIds, listener);
+        return;
+      }
+      spark.fetchBlocks(host, port, execId, blockIds, listener, files);
+      return;
+    }
+    PeerKey peer = new PeerKey(execId, host, port);
+    TaskFetches.Task task = tasks.current();
+    if (task != null && task.asksAgain(listener, ids) && !conf.never) {
+      fallBack.take(new FallBack.Undelivered(peer, blockIds, listener, files, Reason.ASKED_AGAIN, null), true);
+      return;
+    }
+    if (files != null) {
+      new FileFetch(this, peer, ids, listener, files, task, toFile, fallBack).start();
+      return;
+    }
+    int max = transport.maxBlocks();
+    if (blockIds.length <= max) {
+      start(peer, ids, new ListenerReceiver(peer, ids, listener, fallBack), task);
+      return;
+    }
+    for (int from = 0; from < blockIds.length; from += max) {
+      ShuffleIds part = ShuffleIds.parse(
+          Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + max)));
+      start(peer, part, new ListenerReceiver(peer, part, listener, fallBack), task);
+    }
+  }
+
+  @Override
+  public void fetch(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
+    TaskFetches.Task task = detached ? null : tasks.current();
+    int max = transport.maxBlocks();
+    PeerKey peer = new PeerKey(executor, host, port);
+    for (int from = 0; from < parts.count(); from += max) {
+      ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(max, parts.count() - from));
+      PartListener named = new PartListener(peer, ids, from, listener, fallBack);
+      if (detached && conf.security.forbidsSparksFetch) {
+        refuse(peer, named.names(), named);
+      } else if (detached) {
+        spark.fetchBlocks(host, port, executor, named.names(), named, null);
+      } else {
+        start(peer, ids, named, task);
+      }
+    }
+  }
+
+  @Override
+  public void fetchAgain(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
+    if (conf.never) {
+      fetch(host, port, executor, parts, listener);
+      return;
+    }
+    PeerKey peer = new PeerKey(executor, host, port);
+    PartListener named = new PartListener(peer, ShuffleIds.of(parts, 0, parts.count()), 0, listener, fallBack);
+    named.left(named.names(), Reason.ASKED_AGAIN, null, true);
+  }
+
+  /** Blocks that Faro does not fetch (stopped, switched off, or merged) fail: Spark would fetch them in the clear. */
+  private void refuse(PeerKey peer, String[] blocks, BlockFetchingListener listener) {
+    IOException why = new IOException("blocks of " + peer + " that Faro does not fetch"
+        + (detached ? ", because it has stopped here: " : ": ") + ChannelSecurity.FORBIDDEN);
+    for (String block : blocks) {
+      fallBack.fail(listener, block, why);
+    }
+  }
+
+  /**
+   * Starts a request, first to the node service of the executor's host if there may be one; {@code receiver} gets all
+   * that becomes of it, maybe before this returns.
+   */
+  void start(PeerKey peer, ShuffleIds ids, Receiver receiver, TaskFetches.Task task) {
+    if (services == null) {
+      start(peers, this, peer, ids, receiver, task);
+      return;
+    }
+    Receiver first = new FromService(ids, receiver, counters,
+        (rest, last) -> start(peers, this, peer, rest, last, task));
+    start(services, new OfServices(), peer, ids, first, task);
+  }
+
+  private void start(Peers at, FetchCall.Client client, PeerKey peer, ShuffleIds ids, Receiver receiver,
+      TaskFetches.Task task) {
+    FetchCall call = new FetchCall(peer, ids, receiver, task, transport, client, counters, nanos);
+    calls.add(call);
+    if (task != null) {
+      task.begin(call);
+    }
+    at.whenReady(peer, call);
+  }
+
+  /** Requests to node services: another trouble than that of the executor. */
+  private final class OfServices implements FetchCall.Client {
+    @Override
+    public void abandoned(FetchCall call) {
+      FaroBlockStoreClient.this.abandoned(call);
+      counters.traffic.fromService(call.peer.host, call.delivered);
+    }
+
+    @Override
+    public void ended(FetchCall call, Reason reason) {
+      forget(call);
+      counters.traffic.fromService(call.peer.host, call.delivered);
+      if (reason == null) {
+        services.worked(call.peer);
+      } else {
+        services.failed(call.peer, reason);
+      }
+    }
+  }
+
+  @Override
+  public void ended(FetchCall call, Reason reason) {
+    forget(call);
+    if (reason == null) {
+      peers.worked(call.peer);
+    } else {
+      peers.failed(call.peer, reason);
+    }
+  }
+
+  @Override
+  public void abandoned(FetchCall call) {
+    counters.cancelledRequests.increment();
+    forget(call);
+  }
+
+  private void forget(FetchCall call) {
+    calls.remove(call);
+    if (call.task != null) {
+      call.task.ended(call);
+    }
+    long running = call.nanosRunning();
+    if (running >= 0) {
+      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.delivered, running);
+    }
+  }
+
+  /** Ends requests without progress for {@code longestNanos}. */
+  public void endUnresponsive(long longestNanos) {
+    for (FetchCall call : calls) {
+      call.endIfUnresponsive(longestNanos);
+    }
+  }
+
+  /** From now on all requests go to Spark's own fetch. */
+  public void detach() {
+    detached = true;
+  }
+
+  @Override
+  public void close() throws IOException {
+    synchronized (this) {
+      if (closed) {
+        return;
+      }
+      closed = true;
+    }
+    detach();
+    if (closesSpark) {
+      spark.close();
+    }
+  }
+
+  // The methods below delegate to Spark's client.
+
+  @Override
+  public Cause diagnoseCorruption(String host, int port, String execId, int shuffleId, long mapId, int reduceId,
+      long checksum, String algorithm) {
+    return spark.diagnoseCorruption(host, port, execId, shuffleId, mapId, reduceId, checksum, algorithm);
+  }
+
+  @Override
+  public MetricSet shuffleMetrics() {
+    return spark.shuffleMetrics();
+  }
+
+  @Override
+  public void setAppAttemptId(String appAttemptId) {
+    spark.setAppAttemptId(appAttemptId);
+  }
+
+  @Override
+  public String getAppAttemptId() {
+    return spark.getAppAttemptId();
+  }
+
+  /** The base class checks fields here that this class does not use. */
+  @Override
+  protected void checkInit() {}
+
+  @Override
+  public void getHostLocalDirs(String host, int port, String[] execIds,
+      CompletableFuture<Map<String, String[]>> dirs) {
+    spark.getHostLocalDirs(host, port, execIds, dirs);
+  }
+
+  @Override
+  public void pushBlocks(String host, int port, String[] blockIds, ManagedBuffer[] buffers,
+      BlockPushingListener listener) {
+    if (conf.security.forbidsSparksFetch) {
+      throw new IllegalStateException("a push of shuffle blocks: " + ChannelSecurity.FORBIDDEN);
+    }
+    spark.pushBlocks(host, port, blockIds, buffers, listener);
+  }
+
+  @Override
+  public void finalizeShuffleMerge(String host, int port, int shuffleId, int shuffleMergeId,
+      MergeFinalizerListener listener) {
+    spark.finalizeShuffleMerge(host, port, shuffleId, shuffleMergeId, listener);
+  }
+
+  @Override
+  public void getMergedBlockMeta(String host, int port, int shuffleId, int shuffleMergeId, int reduceId,
+      MergedBlocksMetaListener listener) {
+    spark.getMergedBlockMeta(host, port, shuffleId, shuffleMergeId, reduceId, listener);
+  }
+
+  @Override
+  public boolean removeShuffleMerge(String host, int port, int shuffleId, int shuffleMergeId) {
+    return spark.removeShuffleMerge(host, port, shuffleId, shuffleMergeId);
+  }
+}

@@ -1,0 +1,263 @@
+package io.faro.spark.fetch;
+
+import io.faro.BlockBatch;
+import io.faro.BlockStatus;
+import io.faro.FetchException;
+import io.faro.FetchListener;
+import io.faro.spark.metrics.PluginCounters;
+import io.faro.spark.metrics.Reason;
+import io.faro.spark.metrics.RequestCounters;
+import io.faro.spark.peers.PeerKey;
+import io.faro.spark.peers.Peers;
+import io.faro.spark.transport.FaroManagedBuffer;
+import io.faro.spark.transport.FaroTransport;
+import io.faro.spark.transport.ShuffleIds;
+import java.util.BitSet;
+import java.util.concurrent.TimeoutException;
+import java.util.function.LongSupplier;
+import org.apache.spark.network.buffer.ManagedBuffer;
+
+/**
+ * One request to one peer, from the wait for the peer's card to the last block. Spark's iterator does not detect a
+ * block that is delivered twice, which would duplicate data. So each block is <em>claimed</em> once, before it is
+ * delivered or at the end, when the fall-back claims all that are left. A block that arrives after that is not taken
+ * out of its batch and so not leaked. Blocks that were delivered stay delivered when the request fails.
+ */
+final class FetchCall implements FetchListener, Peers.Waiter {
+  /** Called when a request ends. */
+  interface Client {
+    /** Abandoned because the task ended. */
+    void abandoned(FetchCall call);
+
+    /** {@code reason}: why blocks were not delivered; {@code null}: all were. */
+    void ended(FetchCall call, Reason reason);
+  }
+
+  final PeerKey peer;
+  final ShuffleIds ids;
+  private final Receiver receiver;
+  /** {@code null}: not bound to a task. */
+  final TaskFetches.Task task;
+  /** Counts delivered blocks. */
+  final RequestCounters delivered = new RequestCounters();
+
+  private final FaroTransport transport;
+  private final Client client;
+  private final PluginCounters counters;
+  private final LongSupplier nanos;
+  private final BitSet claimed;
+  private volatile long lastProgress;
+  // All that follows is guarded by this.
+  private State state = State.WAITING;
+  private Reason reason;
+  private Throwable cause;
+  private long startedAt;
+  /** Ended by this executor, and not by the transport. */
+  private boolean givenUp;
+  /** From RUNNING to ENDED; -1 until then, or if it never ran. */
+  private long nanosRunning = -1;
+  /** {@code null} until the transport has returned it. */
+  private FaroTransport.Fetch fetch;
+
+  /** A request that is declined goes from WAITING to ENDED. */
+  private enum State {
+    /** For the peer's card. */
+    WAITING,
+    /** In the transport. */
+    RUNNING,
+    /** All blocks are claimed; later ones are dropped. */
+    ENDED
+  }
+
+  FetchCall(PeerKey peer, ShuffleIds ids, Receiver receiver, TaskFetches.Task task, FaroTransport transport,
+      Client client, PluginCounters counters, LongSupplier nanos) {
+    this.peer = peer;
+    this.ids = ids;
+    this.receiver = receiver;
+    this.task = task;
+    this.transport = transport;
+    this.client = client;
+    this.counters = counters;
+    this.nanos = nanos;
+    this.claimed = new BitSet(ids.count());
+    this.lastProgress = nanos.getAsLong();
+  }
+
+  @Override
+  public void go(long peerHandle) {
+    if (!run()) {
+      return;
+    }
+    FaroTransport.Fetch begun;
+    try {
+      begun = transport.fetch(peerHandle, ids, this);
+    } catch (Throwable e) {
+      note(Reason.of(e), e);
+      end(false);
+      return;
+    }
+    if (!keep(begun)) {
+      begun.cancel();
+    }
+  }
+
+  /** WAITING to RUNNING; false: the request ended while it waited. */
+  private synchronized boolean run() {
+    if (state != State.WAITING) {
+      return false;
+    }
+    lastProgress = nanos.getAsLong();
+    startedAt = lastProgress;
+    state = State.RUNNING;
+    return true;
+  }
+
+  /** False: the request was given up before the transport returned. */
+  private synchronized boolean keep(FaroTransport.Fetch begun) {
+    fetch = begun;
+    return !givenUp;
+  }
+
+  @Override
+  public void decline(Reason why, Throwable problem, boolean onTaskThread) {
+    note(why, problem);
+    end(onTaskThread);
+  }
+
+  @Override
+  public void onBlocks(BlockBatch batch) {
+    lastProgress = nanos.getAsLong();
+    for (int i = 0; i < batch.count(); i++) {
+      int at = batch.firstBlock() + i;
+      BlockStatus status = batch.status(i);
+      if (at < 0 || at >= ids.count()) {
+        note(Reason.PROTOCOL, new IllegalStateException("block " + at + " of a request for " + ids.count()));
+      } else if (status != BlockStatus.OK) {
+        note(Reason.BLOCK_STATUS, new IllegalStateException(ids.name(at) + ": " + status.name()));
+      } else if (claim(at)) {
+        deliver(batch, i, at);
+      } else {
+        counters.lateBlocks.increment();
+      }
+    }
+  }
+
+  private void deliver(BlockBatch batch, int i, int at) {
+    ManagedBuffer data;
+    try {
+      data = FaroManagedBuffer.of(batch, i);
+    } catch (Throwable e) {
+      receiver.left(new String[] {ids.name(at)}, Reason.OTHER, e, false);
+      return;
+    }
+    delivered.block(batch.fabric(), data.size(), ids.piece() <= 1);
+    receiver.arrived(at, data);
+  }
+
+  @Override
+  public void onError(int firstBlock, int blockCount, FetchException error) {
+    lastProgress = nanos.getAsLong();
+    note(Reason.of(error), error);
+  }
+
+  @Override
+  public void onComplete() {
+    end(false);
+  }
+
+  /** The shuffle of the blocks; one request of Spark has blocks of one shuffle. */
+  int shuffle() {
+    return ids.shuffle(0);
+  }
+
+  /** Returns how long the ended request was in the transport; -1: it was not. */
+  synchronized long nanosRunning() {
+    return nanosRunning;
+  }
+
+  /** Ends the request if it has made no progress for {@code longest} nanoseconds. */
+  void endIfUnresponsive(long longest) {
+    if (nanos.getAsLong() - lastProgress < longest) {
+      return;
+    }
+    note(Reason.UNRESPONSIVE, new TimeoutException("no answer from the native library for "
+        + longest / 1_000_000_000L + " s"));
+    end(false);
+    cancel();
+  }
+
+  /** The task is over: ends the request, if it has not ended, and delivers no more blocks. */
+  void abandon() {
+    synchronized (this) {
+      if (state == State.ENDED) {
+        return;
+      }
+      stopClock();
+    }
+    client.abandoned(this);
+    receiver.abandoned();
+    cancel();
+  }
+
+  private void cancel() {
+    FaroTransport.Fetch running;
+    synchronized (this) {
+      givenUp = true;
+      running = fetch;
+    }
+    if (running != null) {
+      running.cancel();
+    }
+  }
+
+  /** To ENDED. */
+  private void stopClock() {
+    if (state == State.RUNNING) {
+      nanosRunning = nanos.getAsLong() - startedAt;
+    }
+    state = State.ENDED;
+  }
+
+  /** Keeps the first problem; later ones are often its consequences. */
+  private synchronized void note(Reason why, Throwable problem) {
+    if (reason == null) {
+      reason = why;
+      cause = problem;
+    }
+  }
+
+  private synchronized boolean claim(int at) {
+    if (state == State.ENDED || claimed.get(at)) {
+      return false;
+    }
+    claimed.set(at);
+    return true;
+  }
+
+  private void end(boolean onTaskThread) {
+    String[] left;
+    Reason why;
+    Throwable problem;
+    synchronized (this) {
+      if (state == State.ENDED) {
+        return;
+      }
+      stopClock();
+      left = unclaimed();
+      why = left.length > 0 && reason == null ? Reason.PROTOCOL : reason;
+      problem = cause;
+    }
+    client.ended(this, left.length == 0 ? null : why);
+    if (left.length > 0) {
+      receiver.left(left, why, problem, onTaskThread);
+    }
+  }
+
+  private String[] unclaimed() {
+    String[] left = new String[ids.count() - claimed.cardinality()];
+    for (int i = claimed.nextClearBit(0), n = 0; n < left.length; i = claimed.nextClearBit(i + 1)) {
+      left[n++] = ids.name(i);
+    }
+    return left;
+  }
+}

@@ -1,0 +1,75 @@
+package io.faro.spark.read;
+
+import java.io.InputStream;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.storage.BlockId;
+import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.BlockManagerId;
+import org.apache.spark.storage.ShuffleBlockFetcherIterator;
+import org.apache.spark.util.SystemClock;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.collection.JavaConverters;
+import scala.runtime.AbstractFunction2;
+
+/** What Spark's own fetch iterator brings of a plan, with its limits and retries: groups, and blocks from files. */
+final class FetchedBlocks {
+  private final ReadPlan plan;
+  private final ShuffleReadMetricsReporter metrics;
+  /** At its end Spark's iterator lets go of everything. */
+  private final Iterator<Tuple2<BlockId, InputStream>> blocks;
+  /** The stream that the iterator was about to hand over. */
+  private InputStream raw;
+  private Tuple2<BlockId, InputStream> block;
+
+  /** Requests are under way from here on; {@code client} is asked for them. */
+  FetchedBlocks(ReadPlan plan, GroupFetch client, ReaderConf conf, BlockManager manager, TaskContext context,
+      ShuffleReadMetricsReporter metrics) {
+    this.plan = plan;
+    this.metrics = metrics;
+    blocks = new ShuffleBlockFetcherIterator(context, client, manager, SparkEnv.get().mapOutputTracker(),
+        JavaConverters.asScalaIterator(plan.fetched.iterator()),
+        new AbstractFunction2<BlockId, InputStream, InputStream>() {
+          @Override
+          public InputStream apply(BlockId id, InputStream stream) {
+            raw = stream;
+            return stream;
+          }
+        },
+        conf.maxBytesInFlight, conf.maxRequestsInFlight, conf.maxGroupsPerAddress(), conf.maxBytesToMemory,
+        conf.nettyAttempts,
+        // The reader finds what is corrupt, and names the part.
+        false, false, false, "ADLER32", metrics, false, new SystemClock()).toCompletionIterator();
+  }
+
+  /** Waits for the next block; false: there are none left. */
+  boolean advance() {
+    if (!blocks.hasNext()) {
+      return false;
+    }
+    block = blocks.next();
+    GroupBuffer group = group();
+    if (group != null) {
+      // The iterator has counted the group as one block.
+      metrics.incRemoteBlocksFetched(group.group.parts.count() - 1L);
+    }
+    return true;
+  }
+
+  /** The group that came; {@code null}: a block came that the iterator reads from a file. */
+  GroupBuffer group() {
+    return raw instanceof GroupStream ? ((GroupStream) raw).buffer : null;
+  }
+
+  /** The stream of the block that came. Closing it tells the iterator that the block, or the group, was read. */
+  InputStream stream() {
+    return block._2();
+  }
+
+  /** The executor and the part of a block that comes from a file. */
+  Tuple2<BlockManagerId, Parts> part() {
+    return plan.stream(block._1().name());
+  }
+}

@@ -1,0 +1,125 @@
+package io.faro.spark.read;
+
+import io.faro.Endpoint;
+import io.faro.OutputFiles;
+import io.faro.rows.RowReader;
+import java.io.IOException;
+import java.io.InputStream;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.shuffle.FetchFailedException;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+
+/** Map outputs whose files are on this host, read by native code; its own are open for others anyway. */
+final class FileInput implements Input {
+  /** Parts that native code gets at once. */
+  private static final int MAX_PARTS = 1024;
+
+  private final Parts parts;
+  private final Endpoint endpoint;
+  private final LocalFiles files;
+  private final PartFailure failure;
+  private final ShuffleReadMetricsReporter metrics;
+  private final StreamInput.Chunk chunk;
+  /** The first part that was not given to the reader. */
+  private int next;
+  private int first;
+  /** The first part that was not counted. */
+  private int counted;
+  /** The part that was resolved last; -1: none. */
+  private int resolved = -1;
+  /** A part that Spark reads, because native code could not; {@code null}: none. */
+  private StreamInput bySpark;
+
+  FileInput(Parts parts, Endpoint endpoint, LocalFiles files, PartFailure failure,
+      ShuffleReadMetricsReporter metrics, StreamInput.Chunk chunk) {
+    this.parts = parts;
+    this.endpoint = endpoint;
+    this.files = files;
+    this.failure = failure;
+    this.metrics = metrics;
+    this.chunk = chunk;
+  }
+
+  @Override
+  public boolean feed(RowReader reader) throws IOException, FetchFailedException {
+    if (bySpark != null) {
+      if (bySpark.feed(reader)) {
+        return true;
+      }
+      bySpark.close();
+      bySpark = null;
+    }
+    metrics.incLocalBlocksFetched(next - counted);
+    counted = next;
+    if (next == parts.count()) {
+      return false;
+    }
+    first = next;
+    int count = Math.min(MAX_PARTS, parts.count() - first);
+    next += count;
+    reader.input(endpoint, parts.shuffle, parts.maps(), parts.starts(), parts.ends(), first, count);
+    return true;
+  }
+
+  @Override
+  public void read(long fileBytes) {
+    metrics.incLocalBytesRead(fileBytes);
+  }
+
+  @Override
+  public boolean resolve(int part) throws IOException, FetchFailedException {
+    int at = first + part;
+    // Asked a second time, the endpoint has not taken them.
+    OutputFiles found = at == resolved ? null : find(at);
+    resolved = at;
+    if (found == null) {
+      failed(part, "its files are not there, or do not fit each other", false, false);
+      return false;
+    }
+    endpoint.resolve(parts.shuffle, parts.map(at), found);
+    return true;
+  }
+
+  private OutputFiles find(int at) throws FetchFailedException {
+    try {
+      return files.find(parts.shuffle, parts.map(at));
+    } catch (RuntimeException e) {
+      // The task was killed, for example.
+      throw e;
+    } catch (Exception e) {
+      throw failure.failed(files.address(), parts, at, "its files cannot be looked up", e);
+    }
+  }
+
+  @Override
+  public void failed(int part, String problem, boolean corrupt, boolean handedOut)
+      throws IOException, FetchFailedException {
+    if (bySpark != null) {
+      bySpark.failed(part, problem, corrupt, handedOut);
+      return;
+    }
+    int at = first + part;
+    ManagedBuffer bytes;
+    try {
+      bytes = files.bySpark(parts.id(at));
+    } catch (Exception e) {
+      throw failure.failed(files.address(), parts, at, problem, e);
+    }
+    if (corrupt) {
+      throw failure.corrupt(files.address(), parts, at, problem, bytes);
+    } else if (handedOut) {
+      throw failure.failed(files.address(), parts, at, problem, null);
+    }
+    metrics.incLocalBytesRead(bytes.size());
+    InputStream stream = bytes.createInputStream();
+    bySpark = new StreamInput(stream, files.address(), parts.only(at), failure, chunk);
+    next = at + 1;
+  }
+
+  @Override
+  public void close() throws IOException {
+    if (bySpark != null) {
+      bySpark.close();
+    }
+  }
+}

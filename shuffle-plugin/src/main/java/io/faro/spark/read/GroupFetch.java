@@ -1,0 +1,213 @@
+package io.faro.spark.read;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.network.shuffle.BlockFetchingListener;
+import org.apache.spark.network.shuffle.BlockStoreClient;
+import org.apache.spark.network.shuffle.DownloadFileManager;
+
+/**
+ * The block client of one reader: Spark's fetch iterator asks it for groups. It asks for their parts, and hands a group
+ * over when all of them are there or have failed.
+ */
+class GroupFetch extends BlockStoreClient {
+  private final BlockStoreClient blocks;
+  private final PartClient client;
+  private final Map<String, Group> groups;
+  private final Set<Arrivals> underWay = ConcurrentHashMap.newKeySet();
+  private volatile boolean over;
+
+  /** {@code blocks}: for what is no group, and for requests that go to files. */
+  GroupFetch(BlockStoreClient blocks, PartClient client, Map<String, Group> groups) {
+    this.blocks = blocks;
+    this.client = client;
+    this.groups = groups;
+  }
+
+  @Override
+  public void fetchBlocks(String host, int port, String executor, String[] ids, BlockFetchingListener listener,
+      DownloadFileManager files) {
+    List<String> others = new ArrayList<>();
+    List<Group> wanted = new ArrayList<>();
+    for (String id : ids) {
+      Group group = groups.get(id);
+      // A request for files has one block, which is a part of its own: groups are smaller.
+      if (group == null || files != null && group.parts.count() == 1) {
+        others.add(id);
+      } else {
+        wanted.add(group);
+      }
+    }
+    // All blocks of a request have one address.
+    Group any = groups.get(ids[0]);
+    String at = any == null ? host : any.address.host();
+    if (!others.isEmpty()) {
+      blocks.fetchBlocks(at, port, executor, others.toArray(new String[0]), listener, files);
+    }
+    if (!wanted.isEmpty()) {
+      Arrivals arrivals = new Arrivals(wanted, listener);
+      underWay.add(arrivals);
+      client.fetch(at, port, executor, arrivals.parts, arrivals);
+      if (over) {
+        arrivals.abandon();
+      }
+    }
+  }
+
+  /** The task is over: releases what arrived of groups that are not complete. */
+  @Override
+  public void close() {
+    over = true;
+    underWay.forEach(Arrivals::abandon);
+  }
+
+  /** The parts of one request of Spark's iterator. */
+  private final class Arrivals implements PartClient.Listener {
+    final Parts parts;
+    private final List<Group> wanted;
+    private final BlockFetchingListener listener;
+    /** By part of the request. Guarded by this. */
+    private final ManagedBuffer[] arrived;
+    /** By part of the request; {@code null}: none failed. Guarded by this. */
+    private Throwable[] causes;
+    /** Where each group's parts start, and, last, where they end. */
+    private final int[] firsts;
+    /** By group: the parts that are neither there nor failed. Guarded by this. */
+    private final int[] missing;
+    private final boolean[] settled;
+    private int groupsLeft;
+    private boolean abandoned;
+
+    Arrivals(List<Group> wanted, BlockFetchingListener listener) {
+      this.wanted = wanted;
+      this.listener = listener;
+      parts = new Parts(wanted.get(0).parts.shuffle);
+      firsts = new int[wanted.size() + 1];
+      missing = new int[wanted.size()];
+      for (int g = 0; g < wanted.size(); g++) {
+        Parts own = wanted.get(g).parts;
+        for (int i = 0; i < own.count(); i++) {
+          parts.add(own, i);
+        }
+        firsts[g + 1] = parts.count();
+        missing[g] = own.count();
+      }
+      arrived = new ManagedBuffer[parts.count()];
+      settled = new boolean[parts.count()];
+      groupsLeft = wanted.size();
+    }
+
+    @Override
+    public void arrived(int part, ManagedBuffer bytes) {
+      settle(part, bytes, null);
+    }
+
+    @Override
+    public void failed(int part, Throwable cause) {
+      settle(part, null, cause);
+    }
+
+    private void settle(int part, ManagedBuffer bytes, Throwable cause) {
+      int group = groupOf(part);
+      boolean complete;
+      synchronized (this) {
+        if (abandoned || settled[part]) {
+          if (bytes != null) {
+            bytes.release();
+          }
+          return;
+        }
+        settled[part] = true;
+        arrived[part] = bytes;
+        if (bytes == null) {
+          causes = causes == null ? new Throwable[arrived.length] : causes;
+          causes[part] = cause;
+        }
+        complete = --missing[group] == 0;
+      }
+      if (complete) {
+        handOver(group);
+      }
+    }
+
+    private int groupOf(int part) {
+      int low = 0;
+      int high = wanted.size() - 1;
+      while (low < high) {
+        int middle = (low + high + 1) >>> 1;
+        if (firsts[middle] <= part) {
+          low = middle;
+        } else {
+          high = middle - 1;
+        }
+      }
+      return low;
+    }
+
+    private void handOver(int g) {
+      Group group = wanted.get(g);
+      int count = group.parts.count();
+      ManagedBuffer[] bytes = new ManagedBuffer[count];
+      Throwable[] problems = null;
+      synchronized (this) {
+        if (abandoned) {
+          return;
+        }
+        System.arraycopy(arrived, firsts[g], bytes, 0, count);
+        for (int i = 0; i < count; i++) {
+          arrived[firsts[g] + i] = null;
+          if (bytes[i] == null) {
+            problems = problems == null ? new Throwable[count] : problems;
+            problems[i] = causes[firsts[g] + i];
+          }
+        }
+        if (--groupsLeft == 0) {
+          underWay.remove(this);
+        }
+      }
+      GroupBuffer buffer = new GroupBuffer(group, bytes, problems);
+      try {
+        Throwable alone = soleProblem(problems);
+        if (alone != null) {
+          listener.onBlockFetchFailure(group.id.name(), alone);
+        } else {
+          listener.onBlockFetchSuccess(group.id.name(), buffer);
+        }
+      } finally {
+        // The iterator has a reference of its own, unless its task is over.
+        buffer.release();
+      }
+    }
+
+    /**
+     * A failure that Spark's iterator handles itself: of a group that is one part, so that its id is right; and when
+     * Netty is out of memory, after which the iterator asks again.
+     */
+    private Throwable soleProblem(Throwable[] problems) {
+      if (problems == null) {
+        return null;
+      }
+      for (Throwable problem : problems) {
+        if (problem != null && (problems.length == 1 || problem instanceof OutOfMemoryError)) {
+          return problem;
+        }
+      }
+      return null;
+    }
+
+    synchronized void abandon() {
+      abandoned = true;
+      underWay.remove(this);
+      for (int i = 0; i < arrived.length; i++) {
+        if (arrived[i] != null) {
+          arrived[i].release();
+          arrived[i] = null;
+        }
+      }
+    }
+  }
+}

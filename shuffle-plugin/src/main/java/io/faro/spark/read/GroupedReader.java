@@ -1,0 +1,132 @@
+package io.faro.spark.read;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import org.apache.spark.Aggregator;
+import org.apache.spark.InterruptibleIterator;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.shuffle.ShuffleReader;
+import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.BlockManagerId;
+import scala.Option;
+import scala.Product2;
+import scala.Tuple2;
+import scala.collection.Iterator;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * Reads the records of a shuffle whose serializer is not Spark SQL's, or whose codec native code does not know. As
+ * Spark's reader it uses the shuffle's serializer and Spark's codec, but it opens one stream for each group of parts,
+ * not one for each part. So the serializer's objects must be movable within a stream, and the codec's streams must be
+ * joinable; Spark's own batch fetch needs both too.
+ */
+final class GroupedReader<K, C> implements ShuffleReader<K, C> {
+  private final RowReaders readers;
+  private final ReadPlan plan;
+  private final ShuffleDependency<?, ?, ?> dependency;
+  private final TaskContext context;
+  private final ShuffleReadMetricsReporter metrics;
+  private final BlockManager blocks = SparkEnv.get().blockManager();
+  private final PartFailure failure;
+  private final RepeatedFetch repeat;
+  private final Decompression decompression;
+  private final FileChunk chunk;
+  private final Deque<Source> local = new ArrayDeque<>();
+  /** {@code null}: all parts are in files of this host. */
+  private FetchedBlocks fetched;
+
+  GroupedReader(RowReaders readers, ReadPlan plan, ShuffleDependency<?, ?, ?> dependency, TaskContext context,
+      ShuffleReadMetricsReporter metrics) {
+    this.readers = readers;
+    this.plan = plan;
+    this.dependency = dependency;
+    this.context = context;
+    this.metrics = metrics;
+    failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
+    repeat = new RepeatedFetch(readers.client, failure, context);
+    chunk = new FileChunk(readers.endpoint);
+    decompression = new Decompression(SparkEnv.get().serializerManager(), dependency.shuffleId());
+  }
+
+  @Override
+  public Iterator<Product2<K, C>> read() {
+    ReaderEnd end = new ReaderEnd();
+    RecordIterator records = new RecordIterator(
+        this::nextSource, dependency.serializer().newInstance(), decompression, context, metrics, end::run);
+    fetched = PlanStart.of(readers, plan, blocks, context, metrics, records::close, end, this::addLocal);
+    return combined(new InterruptibleIterator<>(context, records));
+  }
+
+  /** In groups of the size of those that are fetched. */
+  private void addLocal(Parts parts, LocalFiles files) {
+    ReadPlan.Limits limits = readers.conf.limits();
+    int first = 0;
+    long bytes = 0;
+    for (int i = 0; i < parts.count(); i++) {
+      if (i > first && (i - first == limits.parts || bytes + parts.size(i) > limits.bytes)) {
+        local.add(new FileSource(parts, first, i, files, chunk, decompression, failure, metrics));
+        first = i;
+        bytes = 0;
+      }
+      bytes += parts.size(i);
+    }
+    if (parts.count() > 0) {
+      local.add(new FileSource(parts, first, parts.count(), files, chunk, decompression, failure, metrics));
+    }
+  }
+
+  /** Files first: the blocks of other hosts are on their way meanwhile. */
+  private Source nextSource() {
+    if (!local.isEmpty()) {
+      return local.remove();
+    }
+    if (fetched == null || !fetched.advance()) {
+      return null;
+    }
+    GroupBuffer group = fetched.group();
+    if (group != null) {
+      return new GroupSource(group, fetched.stream(), decompression, repeat, failure);
+    }
+    Tuple2<BlockManagerId, Parts> part = fetched.part();
+    return new StreamSource(fetched.stream(), part._1(), part._2(), failure);
+  }
+
+  /** What the dependency asks for besides the records, as Spark's reader does it. */
+  @SuppressWarnings("unchecked")
+  private Iterator<Product2<K, C>> combined(Iterator<?> records) {
+    Option<Aggregator<K, Object, C>> aggregator =
+        (Option<Aggregator<K, Object, C>>) (Option<?>) dependency.aggregator();
+    Iterator<?> result;
+    if (dependency.keyOrdering().isDefined()) {
+      result = KeySorting.<K, Object, C>sorter(
+          context, whileSorting(aggregator), dependency.keyOrdering(), dependency.serializer())
+          .insertAllAndUpdateMetrics((Iterator<Product2<K, Object>>) records);
+    } else if (aggregator.isEmpty()) {
+      return (Iterator<Product2<K, C>>) records;
+    } else if (dependency.mapSideCombine()) {
+      result = aggregator.get().combineCombinersByKey((Iterator<Product2<K, C>>) records, context);
+    } else {
+      result = aggregator.get().combineValuesByKey((Iterator<Product2<K, Object>>) records, context);
+    }
+    // The first one may have been used up.
+    return new InterruptibleIterator<>(context, (Iterator<Product2<K, C>>) result);
+  }
+
+  /** The sorter's aggregator: one that merges, where the records are combined values already. */
+  private Option<?> whileSorting(Option<Aggregator<K, Object, C>> aggregator) {
+    if (aggregator.isEmpty() || !dependency.mapSideCombine()) {
+      return aggregator;
+    }
+    return Option.apply(new Aggregator<K, C, C>(
+        new AbstractFunction1<C, C>() {
+          @Override
+          public C apply(C combined) {
+            return combined;
+          }
+        },
+        aggregator.get().mergeCombiners(), aggregator.get().mergeCombiners()));
+  }
+}

@@ -1,0 +1,28 @@
+package io.faro.spark.read;
+
+import io.faro.rows.RowReader;
+import java.io.IOException;
+import org.apache.spark.shuffle.FetchFailedException;
+
+/** Some bytes that are decoded one after the other, and what happens if that fails. */
+interface Input {
+  /** Gives the reader the next bytes; false: there are none left. */
+  boolean feed(RowReader reader) throws IOException, FetchFailedException;
+
+  /** The reader does not know the files of this part. True: now it does; false: it is to be fed anew. */
+  default boolean resolve(int part) throws IOException, FetchFailedException {
+    throw new IllegalStateException("only files are resolved");
+  }
+
+  /** The reader read so many bytes of files. */
+  default void read(long fileBytes) {}
+
+  /**
+   * A part cannot be decoded, and the reader has dropped all that it was given. Returns if the next {@link #feed} goes
+   * on with this part; otherwise it throws what ends the task.
+   */
+  void failed(int part, String problem, boolean corrupt, boolean handedOut) throws IOException, FetchFailedException;
+
+  /** Releases the bytes. Idempotent. */
+  void close() throws IOException;
+}

@@ -1,0 +1,118 @@
+package io.faro.spark.read;
+
+import java.util.Arrays;
+import org.apache.spark.storage.BlockId;
+import org.apache.spark.storage.ShuffleBlockBatchId;
+import org.apache.spark.storage.ShuffleBlockId;
+
+/** Parts of map outputs of one shuffle; a part is some consecutive partitions of one map output. */
+public final class Parts {
+  public final int shuffle;
+  private int count;
+  private long bytes;
+  private long[] maps = new long[8];
+  private int[] mapIndices = new int[8];
+  private int[] starts = new int[8];
+  private int[] ends = new int[8];
+  private long[] sizes = new long[8];
+  private boolean[] batches = new boolean[8];
+
+  public Parts(int shuffle) {
+    this.shuffle = shuffle;
+  }
+
+  public int count() {
+    return count;
+  }
+
+  /** Spark's estimate of their bytes. */
+  long bytes() {
+    return bytes;
+  }
+
+  /** The map task's id. */
+  public long map(int i) {
+    return maps[i];
+  }
+
+  /** The map task's position in its stage. */
+  int mapIndex(int i) {
+    return mapIndices[i];
+  }
+
+  /** First partition. */
+  public int start(int i) {
+    return starts[i];
+  }
+
+  /** Last partition, exclusive. */
+  public int end(int i) {
+    return ends[i];
+  }
+
+  /** Spark's estimate of its bytes. */
+  long size(int i) {
+    return sizes[i];
+  }
+
+  long[] maps() {
+    return maps;
+  }
+
+  int[] starts() {
+    return starts;
+  }
+
+  int[] ends() {
+    return ends;
+  }
+
+  /** Appends a block; {@code merge}: to the last part, if that is of the same map output. */
+  public void add(long map, int mapIndex, int start, int end, long size, boolean merge) {
+    bytes += size;
+    if (merge && count > 0 && maps[count - 1] == map) {
+      ends[count - 1] = end;
+      sizes[count - 1] += size;
+      return;
+    }
+    append(map, mapIndex, start, end, size, merge);
+  }
+
+  /** Appends part {@code i} of {@code from}. */
+  void add(Parts from, int i) {
+    bytes += from.sizes[i];
+    append(from.maps[i], from.mapIndices[i], from.starts[i], from.ends[i], from.sizes[i], from.batches[i]);
+  }
+
+  private void append(long map, int mapIndex, int start, int end, long size, boolean batch) {
+    if (count == maps.length) {
+      maps = Arrays.copyOf(maps, 2 * count);
+      mapIndices = Arrays.copyOf(mapIndices, 2 * count);
+      starts = Arrays.copyOf(starts, 2 * count);
+      ends = Arrays.copyOf(ends, 2 * count);
+      sizes = Arrays.copyOf(sizes, 2 * count);
+      batches = Arrays.copyOf(batches, 2 * count);
+    }
+    maps[count] = map;
+    mapIndices[count] = mapIndex;
+    starts[count] = start;
+    ends[count] = end;
+    sizes[count] = size;
+    batches[count] = batch;
+    count++;
+  }
+
+  /** One of the parts. */
+  Parts only(int i) {
+    Parts one = new Parts(shuffle);
+    one.add(this, i);
+    return one;
+  }
+
+  /** Spark's id of a part. */
+  BlockId id(int i) {
+    return batches[i]
+        ? new ShuffleBlockBatchId(shuffle, maps[i], starts[i], ends[i])
+        : new ShuffleBlockId(shuffle, maps[i], starts[i]);
+  }
+}

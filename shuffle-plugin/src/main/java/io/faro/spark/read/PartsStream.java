@@ -1,0 +1,107 @@
+package io.faro.spark.read;
+
+import io.netty.buffer.ByteBufInputStream;
+import io.netty.buffer.Unpooled;
+import java.io.IOException;
+import java.io.InputStream;
+import org.apache.spark.network.buffer.FileSegmentManagedBuffer;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.shuffle.FetchFailedException;
+
+/**
+ * The bytes of some parts as one stream. A part is opened when its first byte is read. A part that has fewer bytes than
+ * its size says, or cannot be read, is a fetch failure of that part.
+ */
+final class PartsStream extends InputStream {
+  /** Gives the bytes of parts, by position. */
+  interface Bytes {
+    ManagedBuffer part(int i) throws FetchFailedException;
+
+    /** What the task ends with because part {@code i} cannot be read. */
+    FetchFailedException unreadable(int i, IOException cause);
+  }
+
+  private final Bytes bytes;
+  private final int end;
+  /** The part under way, or the next one. */
+  private int at;
+  /** {@code null}: none is open. */
+  private InputStream in;
+  /** Bytes of the open part that were not read. */
+  private long left;
+
+  /** Parts {@code first} to {@code end}, exclusive. */
+  PartsStream(Bytes bytes, int first, int end) {
+    this.bytes = bytes;
+    this.at = first;
+    this.end = end;
+  }
+
+  /** A stream of its own over a part's bytes, from the first one on; Netty's buffer has only one. */
+  static InputStream open(ManagedBuffer part) throws IOException {
+    return part instanceof NativeBytes || part instanceof FileSegmentManagedBuffer
+        ? part.createInputStream()
+        : new ByteBufInputStream(Unpooled.wrappedBuffer(part.nioByteBuffer()));
+  }
+
+  @Override
+  public int read() throws IOException {
+    byte[] one = new byte[1];
+    return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+  }
+
+  /** Fills the array across parts: a decompressor then needs one call for many small ones. */
+  @Override
+  public int read(byte[] to, int offset, int length) throws IOException {
+    int read = 0;
+    while (read < length && (in != null || next())) {
+      try {
+        int now = in.read(to, offset + read, (int) Math.min(length - read, left));
+        if (now < 0 && left > 0) {
+          throw new IOException("it ends " + left + " bytes early");
+        }
+        read += Math.max(0, now);
+        left -= Math.max(0, now);
+        if (left == 0) {
+          in.close();
+          in = null;
+          at++;
+        }
+      } catch (IOException e) {
+        throw SneakyThrow.raise(bytes.unreadable(at, e));
+      }
+    }
+    return read == 0 && length > 0 ? -1 : read;
+  }
+
+  /** Opens the next part; false: there is none. */
+  private boolean next() throws IOException {
+    if (at == end) {
+      return false;
+    }
+    try {
+      ManagedBuffer part = bytes.part(at);
+      left = part.size();
+      in = open(part);
+    } catch (FetchFailedException e) {
+      throw SneakyThrow.raise(e);
+    } catch (IOException e) {
+      throw SneakyThrow.raise(bytes.unreadable(at, e));
+    }
+    return true;
+  }
+
+  @Override
+  public int available() {
+    return (int) Math.min(Integer.MAX_VALUE, left);
+  }
+
+  @Override
+  public void close() throws IOException {
+    at = end;
+    if (in != null) {
+      in.close();
+      in = null;
+    }
+  }
+}

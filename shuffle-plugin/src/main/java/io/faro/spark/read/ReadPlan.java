@@ -1,0 +1,153 @@
+package io.faro.spark.read;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.storage.BlockId;
+import org.apache.spark.storage.BlockManagerId;
+import scala.Tuple2;
+import scala.Tuple3;
+import scala.collection.JavaConverters;
+import scala.collection.Seq;
+
+/**
+ * What a reader reads, and how: the parts of this host's executors from files, those of others through Spark's fetch
+ * iterator, small ones in groups.
+ */
+final class ReadPlan {
+  /** Smaller parts are grouped. */
+  private static final long SMALL_BYTES = 64 << 10;
+  private static final long MAX_GROUP_BYTES = 1 << 20;
+  private static final int MAX_GROUP_PARTS = 4096;
+
+  /** Limits of one group. */
+  static final class Limits {
+    final long bytes;
+    final int parts;
+
+    /** {@code requestBytes}: what Spark's iterator requests at once; {@code blocks}: the limit of one address. */
+    Limits(long requestBytes, long memoryBytes, int blocks) {
+      bytes = Math.max(1, Math.min(MAX_GROUP_BYTES, Math.min(requestBytes, memoryBytes)));
+      parts = Math.max(1, Math.min(MAX_GROUP_PARTS, blocks));
+    }
+  }
+
+  /** Where Spark's iterator would read a block. */
+  enum Place {
+    /** This executor's files. */
+    OWN,
+    /** Another executor's files on this host. */
+    HOST,
+    /** The fall-back storage. */
+    SPARK,
+    /** Another executor. */
+    REMOTE,
+    /** The same, except that Spark's iterator would look for its files on this host. */
+    HIDDEN
+  }
+
+  /** Tells a block's place by its address. */
+  interface Places {
+    Place of(BlockManagerId address);
+  }
+
+  Parts own;
+  /** By executor of this host. */
+  final Map<BlockManagerId, Parts> host = new LinkedHashMap<>();
+  /** By the name that Spark's iterator asks for. */
+  final Map<String, Group> groups = new HashMap<>();
+  /** For Spark's iterator: {@code (address, [(block, size, map index)])}. */
+  final List<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>> fetched = new ArrayList<>();
+  private final Map<String, Tuple2<BlockManagerId, Parts>> streams = new HashMap<>();
+  private final int shuffle;
+  private final Limits limits;
+  private int numbers;
+
+  private ReadPlan(int shuffle, Limits limits) {
+    this.shuffle = shuffle;
+    this.limits = limits;
+    own = new Parts(shuffle);
+  }
+
+  static ReadPlan of(int shuffle, Map<BlockManagerId, Parts> blocks, Places places, Limits limits) {
+    ReadPlan plan = new ReadPlan(shuffle, limits);
+    blocks.forEach((address, parts) -> {
+      switch (places.of(address)) {
+        case OWN:
+          plan.own = parts;
+          break;
+        case HOST:
+          plan.host.put(address, parts);
+          break;
+        case SPARK:
+          plan.addSparks(address, parts);
+          break;
+        case HIDDEN:
+          plan.addRemote(address, elsewhere(address), parts);
+          break;
+        default:
+          plan.addRemote(address, address, parts);
+      }
+    });
+    return plan;
+  }
+
+  /** The part of a block that Spark's iterator reads from a file, and where it is. */
+  Tuple2<BlockManagerId, Parts> stream(String name) {
+    Tuple2<BlockManagerId, Parts> found = streams.get(name);
+    if (found != null) {
+      return found;
+    }
+    Group group = groups.get(name);
+    return new Tuple2<>(group.address, group.parts);
+  }
+
+  private void addSparks(BlockManagerId address, Parts all) {
+    List<Tuple3<BlockId, Object, Object>> rewritten = new ArrayList<>();
+    for (int i = 0; i < all.count(); i++) {
+      rewritten.add(new Tuple3<>(all.id(i), all.size(i), all.mapIndex(i)));
+      streams.put(all.id(i).name(), new Tuple2<>(address, all.only(i)));
+    }
+    fetched.add(new Tuple2<>(address, JavaConverters.asScalaBuffer(rewritten)));
+  }
+
+  /**
+   * The address with another name of its host, so that Spark's iterator fetches over the network. Nothing is sent to
+   * this name: {@link GroupFetch} takes the group's. Spark insists on the brackets of an IPv6 address.
+   */
+  static BlockManagerId elsewhere(BlockManagerId address) {
+    String host = address.host();
+    String other = host.endsWith("]") ? host.substring(0, host.length() - 1) + "%]" : host + ".";
+    return BlockManagerId.apply(address.executorId(), other, address.port(), address.topologyInfo());
+  }
+
+  /** {@code named}: the address that Spark's iterator gets. */
+  private void addRemote(BlockManagerId address, BlockManagerId named, Parts all) {
+    List<Tuple3<BlockId, Object, Object>> rewritten = new ArrayList<>();
+    Parts small = new Parts(shuffle);
+    for (int i = 0; i < all.count(); i++) {
+      long size = all.size(i);
+      if (size >= SMALL_BYTES || size >= limits.bytes) {
+        close(address, all.only(i), rewritten);
+        continue;
+      }
+      if (small.count() == limits.parts || small.count() > 0 && small.bytes() + size > limits.bytes) {
+        close(address, small, rewritten);
+        small = new Parts(shuffle);
+      }
+      small.add(all, i);
+    }
+    close(address, small, rewritten);
+    fetched.add(new Tuple2<>(named, JavaConverters.asScalaBuffer(rewritten)));
+  }
+
+  private void close(BlockManagerId address, Parts parts, List<Tuple3<BlockId, Object, Object>> rewritten) {
+    if (parts.count() > 0) {
+      Group group = new Group(address, parts, numbers++);
+      groups.put(group.id.name(), group);
+      rewritten.add(new Tuple3<>(group.id, parts.bytes(), parts.mapIndex(0)));
+    }
+  }
+}

@@ -1,0 +1,67 @@
+package io.faro.spark.read;
+
+import io.faro.rows.RowCodec;
+import io.faro.spark.conf.SparkSettings;
+import org.apache.spark.SparkConf;
+import org.apache.spark.io.CompressionCodec$;
+import org.apache.spark.network.util.ByteUnit;
+
+/** Spark's settings of a shuffle's readers. */
+final class ReaderConf {
+  private static final long MIB = 1 << 20;
+
+  final boolean wanted;
+  /** {@code null}: not one that native code decodes. */
+  final RowCodec codec;
+  /** Whether compressed blocks, one after the other, are one compressed stream. */
+  final boolean concatenates;
+  final boolean encrypted;
+  final boolean oldProtocol;
+  final long maxBytesInFlight;
+  final int maxRequestsInFlight;
+  final int maxBlocksPerAddress;
+  final long maxBytesToMemory;
+  final int nettyAttempts;
+  /** {@code null}: map outputs have no checksums. */
+  final String checksum;
+
+  /** {@code wanted}: {@code spark.faro.reader} is auto. */
+  ReaderConf(SparkConf conf, boolean wanted) {
+    this.wanted = wanted;
+    boolean compressed = SparkSettings.flag(conf, "spark.shuffle.compress", true);
+    codec = !compressed
+        ? RowCodec.NONE : RowCodec.named(SparkSettings.text(conf, "spark.io.compression.codec", "lz4"));
+    concatenates = !compressed || codec != null || concatenates(conf);
+    encrypted = SparkSettings.flag(conf, "spark.io.encryption.enabled", false);
+    oldProtocol = SparkSettings.flag(conf, "spark.shuffle.useOldFetchProtocol", false);
+    maxBytesInFlight = SparkSettings.bytes(conf, "spark.reducer.maxSizeInFlight", ByteUnit.MiB, 48 * MIB);
+    maxRequestsInFlight = SparkSettings.count(conf, "spark.reducer.maxReqsInFlight", Integer.MAX_VALUE);
+    maxBlocksPerAddress = SparkSettings.count(conf, "spark.reducer.maxBlocksInFlightPerAddress", Integer.MAX_VALUE);
+    maxBytesToMemory = SparkSettings.bytes(
+        conf, "spark.network.maxRemoteBlockSizeFetchToMem", ByteUnit.BYTE, 200 * MIB);
+    nettyAttempts = SparkSettings.count(conf, "spark.shuffle.maxAttemptsOnNettyOOM", 10);
+    checksum = SparkSettings.flag(conf, "spark.shuffle.checksum.enabled", true)
+        ? SparkSettings.text(conf, "spark.shuffle.checksum.algorithm", "ADLER32") : null;
+  }
+
+  private static boolean concatenates(SparkConf conf) {
+    CompressionCodec$ codecs = CompressionCodec$.MODULE$;
+    try {
+      return codecs.supportsConcatenationOfSerializedStreams(codecs.createCodec(conf));
+    } catch (RuntimeException e) {
+      // A codec that cannot be made here: Spark's reader says why.
+      return false;
+    }
+  }
+
+  /** Of one group: what the iterator requests at once is a fifth of what may be in flight. */
+  ReadPlan.Limits limits() {
+    return new ReadPlan.Limits(maxBytesInFlight / 5, maxBytesToMemory, maxBlocksPerAddress);
+  }
+
+  /** How many groups of an address may be in flight, so that their parts keep within the limit. */
+  int maxGroupsPerAddress() {
+    return maxBlocksPerAddress == Integer.MAX_VALUE ? Integer.MAX_VALUE
+        : Math.max(1, maxBlocksPerAddress / limits().parts);
+  }
+}

@@ -1,0 +1,57 @@
+package io.faro.spark.read;
+
+import java.io.IOException;
+import org.apache.spark.TaskContext;
+import org.apache.spark.util.TaskCompletionListener;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Ends a reader once: when its last record was read, or with its task. Afterwards it holds nothing, because a task
+ * keeps its listeners, and may have thousands of readers, one after the other ({@code coalesce} after a shuffle).
+ */
+final class ReaderEnd implements TaskCompletionListener {
+  private static final Logger LOG = LoggerFactory.getLogger(ReaderEnd.class);
+
+  /** Records that can be closed from any thread. */
+  interface Records {
+    void close() throws IOException;
+  }
+
+  /** {@code null}: not there yet, or ended. Guarded by this. */
+  private Records records;
+  private GroupFetch client;
+
+  synchronized void begin(Records of, GroupFetch from) {
+    records = of;
+    client = from;
+  }
+
+  /** From any thread. */
+  void run() {
+    Records of;
+    GroupFetch from;
+    synchronized (this) {
+      of = records;
+      from = client;
+      records = null;
+      client = null;
+    }
+    try {
+      if (of != null) {
+        of.close();
+      }
+    } catch (IOException e) {
+      LOG.warn("Faro: a block of an ended task cannot be closed", e);
+    } finally {
+      if (from != null) {
+        from.close();
+      }
+    }
+  }
+
+  @Override
+  public void onTaskCompletion(TaskContext context) {
+    run();
+  }
+}

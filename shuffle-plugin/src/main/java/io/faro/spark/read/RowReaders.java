@@ -1,0 +1,161 @@
+package io.faro.spark.read;
+
+import io.faro.Endpoint;
+import io.faro.spark.conf.FirstTime;
+import io.faro.spark.metrics.Declined;
+import java.lang.reflect.Field;
+import java.util.function.Consumer;
+import org.apache.spark.MapOutputTracker;
+import org.apache.spark.ShuffleDependency;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.serializer.Serializer;
+import org.apache.spark.shuffle.BaseShuffleHandle;
+import org.apache.spark.shuffle.ShuffleHandle;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.shuffle.ShuffleReader;
+import org.apache.spark.shuffle.sort.SortShuffleManager;
+import org.apache.spark.storage.BlockManager;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Makes the readers of one executor, for shuffles that Faro reads itself. */
+public final class RowReaders {
+  private static final Logger LOG = LoggerFactory.getLogger(RowReaders.class);
+  private static final String ROW_SERIALIZER = "org.apache.spark.sql.execution.UnsafeRowSerializer";
+
+  final ReaderConf conf;
+  final PartClient client;
+  final Endpoint endpoint;
+  final OutputFinder outputs;
+  final HostDirectories directories = new HostDirectories();
+  private final HostLocalSwitch hostLocal = new HostLocalSwitch(directories);
+  private final Runnable rowReaders;
+  private final Runnable groupedReaders;
+  private final Consumer<Declined> declined;
+  private final FirstTime logged = new FirstTime();
+  private volatile Field numFields;
+
+  /** {@code wanted}: {@code spark.faro.reader} is auto; the last three count readers. */
+  public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputFinder outputs,
+      Runnable rowReaders, Runnable groupedReaders, Consumer<Declined> declined) {
+    this.conf = new ReaderConf(conf, wanted);
+    this.client = client;
+    this.endpoint = endpoint;
+    this.outputs = outputs;
+    this.rowReaders = rowReaders;
+    this.groupedReaders = groupedReaders;
+    this.declined = declined;
+  }
+
+  /** A reader; {@code null}: Spark's own reader is to be used. */
+  public <K, C> ShuffleReader<K, C> reader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
+      int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
+    ShuffleDependency<?, ?, ?> dependency = ((BaseShuffleHandle<?, ?, ?>) handle).dependency();
+    Declined why = why(dependency);
+    int fields = why == null ? fields(dependency) : -1;
+    if (why == null && fields < 0) {
+      why = whyNotGrouped(dependency);
+    }
+    if (why != null) {
+      declined.accept(why);
+      if (logged.of(why)) {
+        LOG.info("Faro leaves shuffle {} to Spark's own reader: {}. Further shuffles with this reason are not logged; "
+            + "the counter sparkReaders.{} has the number of tasks", handle.shuffleId(), why.text, why.key);
+      } else {
+        LOG.debug("Faro leaves shuffle {} to Spark's own reader: {}", handle.shuffleId(), why.text);
+      }
+      return null;
+    }
+    MapOutputTracker tracker = SparkEnv.get().mapOutputTracker();
+    boolean merge = SortShuffleManager.canUseBatchFetch(startPartition, endPartition, context);
+    ReadPlan plan = ReadPlan.of(handle.shuffleId(),
+        BlockSizes.of(
+            tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge),
+        places(SparkEnv.get().blockManager(), context), conf.limits());
+    if (fields < 0) {
+      groupedReaders.run();
+      return new GroupedReader<>(this, plan, dependency, context, metrics);
+    }
+    rowReaders.run();
+    return new RowShuffleReader<>(this, plan, fields, context, metrics);
+  }
+
+  /** Spark's own reader of the shuffle, made able to read from executors of this host whose files it cannot see. */
+  public <K, C> ShuffleReader<K, C> spark(
+      ShuffleReader<K, C> reader, ShuffleHandle handle, int startMapIndex, int endMapIndex, TaskContext context) {
+    // Blocks that push-based shuffle merged can be read only with the setting as it is.
+    if (!HostDirectories.wanted(SparkEnv.get().blockManager())
+        || ((BaseShuffleHandle<?, ?, ?>) handle).dependency().isShuffleMergeFinalizedMarked()) {
+      return reader;
+    }
+    return new SparkReader<>(reader, hostLocal,
+        BlockSizes.locations(SparkEnv.get().mapOutputTracker(), handle.shuffleId(), startMapIndex, endMapIndex),
+        context);
+  }
+
+  /** Why Spark's own reader is to be used; {@code null}: it is not, as far as all readers need. */
+  private Declined why(ShuffleDependency<?, ?, ?> dependency) {
+    if (!conf.wanted) {
+      return Declined.SETTING;
+    } else if (conf.encrypted) {
+      return Declined.ENCRYPTION;
+    } else if (conf.oldProtocol) {
+      return Declined.OLD_PROTOCOL;
+    } else if (dependency.isShuffleMergeFinalizedMarked()) {
+      return Declined.PUSH_MERGED;
+    }
+    return null;
+  }
+
+  /** Why parts cannot be read as one stream; {@code null}: they can. */
+  private Declined whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
+    if (!conf.concatenates) {
+      return Declined.CODEC;
+    } else if (!dependency.serializer().supportsRelocationOfSerializedObjects()) {
+      return Declined.SERIALIZER;
+    } else if (dependency.keyOrdering().isDefined() && !KeySorting.available()) {
+      return Declined.NO_ACCESS;
+    }
+    return null;
+  }
+
+  /** The columns of rows that native code can decode; -1: it cannot. */
+  private int fields(ShuffleDependency<?, ?, ?> dependency) {
+    boolean rows = dependency.serializer().getClass().getName().equals(ROW_SERIALIZER)
+        && conf.codec != null && dependency.aggregator().isEmpty() && dependency.keyOrdering().isEmpty();
+    return rows ? fields(dependency.serializer()) : -1;
+  }
+
+  /** The columns of the serializer's rows; -1: not to be found. */
+  private int fields(Serializer serializer) {
+    try {
+      Field field = numFields;
+      if (field == null) {
+        field = serializer.getClass().getDeclaredField("numFields");
+        field.setAccessible(true);
+        numFields = field;
+      }
+      return field.getInt(serializer);
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      LOG.debug("The number of columns is not in {}", serializer, e);
+      return -1;
+    }
+  }
+
+  /** As Spark's fetch iterator decides, except where this executor cannot read another one's directories. */
+  private ReadPlan.Places places(BlockManager blocks, TaskContext context) {
+    String own = blocks.blockManagerId().executorId();
+    return address -> {
+      if (address.executorId().equals(own)) {
+        return ReadPlan.Place.OWN;
+      } else if (address.executorId().equals("fallback")) {
+        return ReadPlan.Place.SPARK;
+      } else if (!HostDirectories.ofThisHost(blocks, address)) {
+        return ReadPlan.Place.REMOTE;
+      }
+      return directories.of(address, blocks, context) == null ? ReadPlan.Place.HIDDEN : ReadPlan.Place.HOST;
+    };
+  }
+}

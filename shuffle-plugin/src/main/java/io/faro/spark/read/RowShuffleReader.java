@@ -1,0 +1,77 @@
+package io.faro.spark.read;
+
+import io.faro.rows.MemorySlices;
+import io.faro.rows.RowReader;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.shuffle.ShuffleReader;
+import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.BlockManagerId;
+import scala.Product2;
+import scala.Tuple2;
+import scala.collection.Iterator;
+
+/**
+ * Reads the rows of some partitions of a shuffle. Spark's fetch iterator fetches what is not on this host, with all its
+ * limits and retries; the bytes are decoded where they lie.
+ */
+final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
+  private final RowReaders readers;
+  private final ReadPlan plan;
+  private final int fields;
+  private final TaskContext context;
+  private final ShuffleReadMetricsReporter metrics;
+  private final BlockManager blocks = SparkEnv.get().blockManager();
+  private final PartFailure failure;
+  private final MemorySlices slices = new MemorySlices();
+  private final StreamInput.Chunk chunk = new StreamInput.Chunk();
+  private final Deque<Input> local = new ArrayDeque<>();
+  private final RepeatedFetch repeat;
+  /** {@code null}: all parts are in files of this host. */
+  private FetchedBlocks fetched;
+
+  RowShuffleReader(RowReaders readers, ReadPlan plan, int fields, TaskContext context,
+      ShuffleReadMetricsReporter metrics) {
+    this.readers = readers;
+    this.plan = plan;
+    this.fields = fields;
+    this.context = context;
+    this.metrics = metrics;
+    this.failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
+    this.repeat = new RepeatedFetch(readers.client, failure, context);
+  }
+
+  @Override
+  public Iterator<Product2<K, C>> read() {
+    ReaderEnd end = new ReaderEnd();
+    RowReader reader = RowReader.open(readers.conf.codec);
+    RowIterator<K, C> rows = new RowIterator<>(this::nextInput, reader, fields, context, metrics, end::run);
+    fetched = PlanStart.of(readers, plan, blocks, context, metrics, rows::close, end, this::addLocal);
+    return rows;
+  }
+
+  private void addLocal(Parts parts, LocalFiles files) {
+    if (parts.count() > 0) {
+      local.add(new FileInput(parts, readers.endpoint, files, failure, metrics, chunk));
+    }
+  }
+
+  /** Files first: the blocks of other hosts are on their way meanwhile. */
+  private Input nextInput() {
+    if (!local.isEmpty()) {
+      return local.remove();
+    }
+    if (fetched == null || !fetched.advance()) {
+      return null;
+    }
+    GroupBuffer group = fetched.group();
+    if (group != null) {
+      return new GroupInput(group, fetched.stream(), repeat, failure, slices);
+    }
+    Tuple2<BlockManagerId, Parts> part = fetched.part();
+    return new StreamInput(fetched.stream(), part._1(), part._2(), failure, chunk);
+  }
+}

@@ -1,0 +1,71 @@
+package io.faro.spark.transport;
+
+import io.faro.BlockIds;
+import io.faro.Endpoint;
+import io.faro.FaroException;
+import io.faro.FetchHandle;
+import io.faro.FetchListener;
+import io.faro.OutputFiles;
+import io.faro.StagedOutput;
+import java.net.InetAddress;
+import java.util.List;
+import java.util.Map;
+
+/** {@link FaroTransport} on a native endpoint: translates the ids of blocks and does nothing else. */
+public final class EndpointTransport implements FaroTransport {
+  private final Endpoint endpoint;
+
+  public EndpointTransport(Endpoint endpoint) {
+    this.endpoint = endpoint;
+  }
+
+  @Override
+  public int maxBlocks() {
+    return BlockIds.MAX_BLOCKS;
+  }
+
+  @Override
+  public byte[] card() throws FaroException {
+    return endpoint.card();
+  }
+
+  @Override
+  public long addPeer(byte[] card, List<InetAddress> knownAt) throws FaroException {
+    return endpoint.addPeer(card, knownAt);
+  }
+
+  @Override
+  public Fetch fetch(long peer, ShuffleIds ids, FetchListener listener) throws FaroException {
+    BlockIds blocks = BlockIds.local();
+    for (int i = 0; i < ids.count(); i++) {
+      blocks.add(ids.shuffle(i), ids.map(i), ids.start(i), ids.end(i), ids.piece());
+    }
+    FetchHandle handle = endpoint.fetch(peer, blocks, 0, listener);
+    return handle::cancel;
+  }
+
+  @Override
+  public StagedOutput stage() {
+    return endpoint.stage();
+  }
+
+  @Override
+  public void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged) {
+    endpoint.committed(shuffleId, mapId, files, staged);
+  }
+
+  @Override
+  public void forgetShuffle(int shuffleId) {
+    endpoint.forgetShuffle(shuffleId);
+  }
+
+  @Override
+  public Map<String, Long> counters() {
+    return endpoint.counters();
+  }
+
+  @Override
+  public void close() {
+    endpoint.close();
+  }
+}
