@@ -4,6 +4,7 @@ what must be true of what it left."""
 from __future__ import annotations
 
 import shutil
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -90,10 +91,24 @@ def delete(cluster, pods, grace):
     cluster.kubectl(*words)
 
 
-def after_pods_went(submitter, version, name, case, conf, count, grace):
-    """Runs the case, and deletes so many of its executors' pods when it says so."""
+def claims_are_older(cluster, seconds):
+    """Whether Spark may use the claims of the application again."""
+    claims = cluster.get("pvc", "-n", NAMESPACE)["items"]
+    made = [claim["metadata"]["creationTimestamp"] for claim in claims]
+    # The cluster's times are whole seconds.
+    limit = datetime.now(timezone.utc) - timedelta(seconds=seconds + 1)
+    return made and all(time < limit.strftime("%Y-%m-%dT%H:%M:%SZ") for time in made)
+
+
+def after_pods_went(submitter, version, name, case, conf, count, grace, claims_age=None):
+    """Runs the case, and deletes so many of its executors' pods when it says so; `claims_age`: and
+    when its claims are older than so many seconds."""
     running = submitter.start(version, name, [case], conf, main="PodJobs")
     running.await_line("PODS MAY GO|CASE|JOBS DONE")
+    if claims_age:
+        submitter.cluster.await_(
+            "the claims should be older", lambda: claims_are_older(submitter.cluster, claims_age)
+        )
     delete(submitter.cluster, running.running_executors()[:count], grace)
     submitter.pods_are_gone()
     run = running.wait()

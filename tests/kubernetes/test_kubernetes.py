@@ -71,6 +71,7 @@ def test_fallback_storage(submitter, version, record_property):
 
 
 CLASS = "faro-volumes"
+REUSED_AFTER = 15  # seconds
 
 
 def volume(name, directory):
@@ -107,7 +108,7 @@ def test_volumes_reused(submitter, version, record_property):
         f"{claim}.mount.path": "/data/spark-x/executor-x",
         f"{claim}.mount.readOnly": "false",
         # Spark uses a claim again when it is as old as this, 600 s by default.
-        "spark.kubernetes.allocation.executor.timeout": "15s",
+        "spark.kubernetes.allocation.executor.timeout": f"{REUSED_AFTER}s",
         # Spark 4 asks for ReadWriteOncePod, which directories of a node do not offer.
         "spark.kubernetes.legacy.useReadWriteOnceAccessMode": "true",
         "spark.kubernetes.driver.ownPersistentVolumeClaim": "true",
@@ -116,7 +117,9 @@ def test_volumes_reused(submitter, version, record_property):
             "org.apache.spark.shuffle.KubernetesLocalDiskShuffleDataIO"
         ),
     }
-    run, problems = after_pods_went(submitter, version, "volumes", "outputsRecovered", conf, 1, 0)
+    run, problems = after_pods_went(
+        submitter, version, "volumes", "outputsRecovered", conf, 1, 0, claims_age=REUSED_AFTER
+    )
     check(problems, run, record_property)
 
 
