@@ -195,6 +195,8 @@ def test_device_template(submitter, record_property):
         "spark.shuffle.readHostLocalDisk": "false",
         # Otherwise Spark declares a port of the node, and a node takes one executor.
         "spark.blockManager.port": "0",
+        # The driver's is declared in any case.
+        "spark.driver.blockManager.port": "7079",
         "spark.executor.memoryOverhead": "1g",
     }
     run, problems = submitter.run("4.3.0", "device", CASES, conf, template=None)
