@@ -30,7 +30,7 @@ SCENARIOS = [
         service_must_log=(
             r"found [1-9]\d* map outputs, \d+ bytes, of 1 applications",
             r"application \S+ has ended: 0 map outputs",
-            r"summary: applications=0 outputs=0 .* served_blocks_total=[1-9]",
+            r"summary: applications=0 executors=0 outputs=0 .* served_blocks_total=[1-9]",
         ),
         no_log_has=SECRETS,
         waits=True,
