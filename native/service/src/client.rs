@@ -70,15 +70,13 @@ impl Client {
     /// # Errors
     /// There is none, it is somebody else's, or it refuses.
     pub fn connect(directory: &Path, hello: Hello, timeout: Duration) -> Result<Self, ClientError> {
-        let path = directory.join(SOCKET);
-        let socket = open(&path, timeout).map_err(|source| ClientError::Absent {
-            path: path.clone(),
-            source,
-        })?;
-        // The greeting has secrets: not for whoever was first to make a socket of that name.
-        let user = peer_user(&socket).map_err(SocketError::Io)?;
+        let (socket, user) = open(directory, timeout)?;
+        // The greeting has secrets, and another user may have made a socket of that name first.
         if user != 0 && user != geteuid().as_raw() {
-            return Err(ClientError::Foreign { path, user });
+            return Err(ClientError::Foreign {
+                path: directory.join(SOCKET),
+                user,
+            });
         }
         match ask(&socket, &Request::Hello(hello), &[])? {
             Reply::Welcome { card } => Ok(Self {
@@ -167,8 +165,17 @@ impl Client {
     }
 }
 
-/// Connects to the socket; each message and each answer then has that time.
-pub(crate) fn open(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
+/// Connects to the service whose socket is in that directory. Returns the connection, on which each message and each
+/// answer has `timeout`, and the user that the service runs as.
+pub(crate) fn open(directory: &Path, timeout: Duration) -> Result<(OwnedFd, u32), ClientError> {
+    let path = directory.join(SOCKET);
+    let socket =
+        connected(&path, timeout).map_err(|source| ClientError::Absent { path, source })?;
+    let user = peer_user(&socket).map_err(SocketError::Io)?;
+    Ok((socket, user))
+}
+
+fn connected(path: &Path, timeout: Duration) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;

@@ -2,9 +2,7 @@
 
 use crate::client::{open, ClientError};
 use crate::message::{put, Body, MessageError, Reply, Request};
-use crate::options::SOCKET;
-use crate::socket::{receive, send, SocketError};
-use faro_fabric::peer_user;
+use crate::socket::{receive, send};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
@@ -96,9 +94,7 @@ impl Status {
 /// # Errors
 /// There is none, it does not answer in time, or it refuses.
 pub fn ask_status(directory: &Path, timeout: Duration) -> Result<(u32, Status), ClientError> {
-    let path = directory.join(SOCKET);
-    let socket = open(&path, timeout).map_err(|source| ClientError::Absent { path, source })?;
-    let user = peer_user(&socket).map_err(SocketError::Io)?;
+    let (socket, user) = open(directory, timeout)?;
     send(socket.as_fd(), &Request::Status.encode(), &[])?;
     let answer = receive(socket.as_fd())?.bytes;
     if answer.first() == Some(&KIND) {
