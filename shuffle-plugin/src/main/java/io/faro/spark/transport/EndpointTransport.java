@@ -45,6 +45,16 @@ public final class EndpointTransport implements FaroTransport {
   }
 
   @Override
+  public boolean isBackedOff(long peer) {
+    return endpoint.isBackedOff(peer);
+  }
+
+  @Override
+  public void blame(long peer) {
+    endpoint.blame(peer);
+  }
+
+  @Override
   public StagedOutput stage() {
     return endpoint.stage();
   }

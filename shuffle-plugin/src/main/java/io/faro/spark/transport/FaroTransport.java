@@ -25,6 +25,12 @@ public interface FaroTransport extends AutoCloseable {
   /** Starts a fetch and returns at once. When it throws, the listener is never called. */
   Fetch fetch(long peer, ShuffleIds ids, FetchListener listener) throws FaroException;
 
+  /** Returns whether requests to the peer failed a short time ago, so that a new one is likely to cost a timeout. */
+  boolean isBackedOff(long peer);
+
+  /** Begins the peer's back-off because of a failure that the endpoint could not see. */
+  void blame(long peer);
+
   /** For a map output that is being written; {@code null}: its bytes are not wanted. */
   StagedOutput stage();
 

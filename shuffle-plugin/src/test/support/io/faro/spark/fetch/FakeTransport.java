@@ -13,9 +13,11 @@ import io.faro.spark.transport.ShuffleIds;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.IntFunction;
 
 /** A transport in which nothing happens but what the test makes happen. */
@@ -23,6 +25,9 @@ final class FakeTransport implements FaroTransport {
   final List<Started> started = new ArrayList<>();
   final List<FakeMemory> memory = new ArrayList<>();
   final List<Integer> forgotten = new ArrayList<>();
+  /** The peers that the endpoint backs off from. */
+  final Set<Long> backedOff = new HashSet<>();
+  final List<Long> blamed = new ArrayList<>();
   int maxBlocks = 1_000;
   int cancelled;
   FaroException refuse;
@@ -138,6 +143,16 @@ final class FakeTransport implements FaroTransport {
     }
     started.add(new Started(peer, ids, listener));
     return () -> cancelled++;
+  }
+
+  @Override
+  public boolean isBackedOff(long peer) {
+    return backedOff.contains(peer);
+  }
+
+  @Override
+  public void blame(long peer) {
+    blamed.add(peer);
   }
 
   @Override
