@@ -9,14 +9,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Fetches a part of a group once more, after it arrived damaged. */
-final class RepeatedFetch {
-  private static final Logger LOG = LoggerFactory.getLogger(RepeatedFetch.class);
+final class SecondFetch {
+  private static final Logger LOG = LoggerFactory.getLogger(SecondFetch.class);
 
   private final PartClient client;
   private final PartFailure failure;
   private final TaskContext context;
 
-  RepeatedFetch(PartClient client, PartFailure failure, TaskContext context) {
+  SecondFetch(PartClient client, PartFailure failure, TaskContext context) {
     this.client = client;
     this.failure = failure;
     this.context = context;

@@ -10,7 +10,7 @@ import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.storage.BlockManagerId;
 
 /** A block that Spark hands over as a stream: of a file, as it lies there. */
-final class StreamInput implements Input {
+final class StreamRows implements RowSource {
   /** Memory for the bytes on their way to native code, of one task. */
   static final class Chunk {
     private static final int BYTES = 64 << 10;
@@ -43,7 +43,7 @@ final class StreamInput implements Input {
   private final Checksum sum;
   private boolean ended;
 
-  StreamInput(InputStream stream, BlockManagerId address, Parts part, PartFailure failure, Chunk chunk) {
+  StreamRows(InputStream stream, BlockManagerId address, Parts part, PartFailure failure, Chunk chunk) {
     this.stream = stream;
     this.address = address;
     this.part = part;

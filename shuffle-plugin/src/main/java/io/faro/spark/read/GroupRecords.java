@@ -6,19 +6,19 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 
 /** A group of parts that Spark's iterator has fetched. */
-final class GroupSource implements Source, PartsStream.Bytes {
+final class GroupRecords implements RecordSource, PartsStream.Bytes {
   private final GroupBuffer buffer;
   /** Closing it tells Spark's iterator that the group was read. */
   private final InputStream handle;
   private final Decompression decompression;
-  private final RepeatedFetch repeat;
+  private final SecondFetch repeat;
   private final PartFailure failure;
   private final Group group;
   /** By part: its bytes after it was fetched once more. */
   private final ManagedBuffer[] again;
   private boolean closed;
 
-  GroupSource(GroupBuffer buffer, InputStream handle, Decompression decompression, RepeatedFetch repeat,
+  GroupRecords(GroupBuffer buffer, InputStream handle, Decompression decompression, SecondFetch repeat,
       PartFailure failure) {
     this.buffer = buffer;
     this.handle = handle;

@@ -9,7 +9,7 @@ import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.storage.BlockManagerId;
 
 /** A block that Spark's iterator hands over as the stream of a file. It can be read once. */
-final class StreamSource implements Source {
+final class StreamRecords implements RecordSource {
   private static final int CHUNK_BYTES = 8 << 10;
 
   private final InputStream stream;
@@ -19,7 +19,7 @@ final class StreamSource implements Source {
   /** Of the bytes that were read; {@code null}: the part has none. */
   private final Checksum sum;
 
-  StreamSource(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {
+  StreamRecords(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {
     sum = failure.running(part, 0);
     this.stream = sum == null ? stream : new CheckedInputStream(stream, sum);
     this.address = address;

@@ -11,11 +11,11 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 
 /** A group of parts that Spark's iterator has fetched, decoded where its bytes lie. */
-final class GroupInput implements Input {
+final class GroupRows implements RowSource {
   private final GroupBuffer buffer;
   /** Closing it tells Spark's iterator that the group was read. */
   private final InputStream handle;
-  private final RepeatedFetch repeat;
+  private final SecondFetch repeat;
   private final PartFailure failure;
   private final MemorySlices slices;
   private final Group group;
@@ -29,7 +29,7 @@ final class GroupInput implements Input {
   private final List<ByteBuffer> copies = new ArrayList<>();
   private boolean closed;
 
-  GroupInput(GroupBuffer buffer, InputStream handle, RepeatedFetch repeat, PartFailure failure, MemorySlices slices) {
+  GroupRows(GroupBuffer buffer, InputStream handle, SecondFetch repeat, PartFailure failure, MemorySlices slices) {
     this.buffer = buffer;
     this.handle = handle;
     this.repeat = repeat;

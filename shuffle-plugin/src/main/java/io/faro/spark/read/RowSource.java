@@ -5,7 +5,7 @@ import java.io.IOException;
 import org.apache.spark.shuffle.FetchFailedException;
 
 /** Some bytes that are decoded one after the other, and what happens if that fails. */
-interface Input {
+interface RowSource {
   /** Gives the reader the next bytes; false: there are none left. */
   boolean feed(RowReader reader) throws IOException, FetchFailedException;
 
