@@ -9,7 +9,7 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 
-/** Map outputs whose files are on this host, read by native code; its own are open for others anyway. */
+/** The rows of parts in files of this host, read by native code; its own are open for others anyway. */
 final class FileRows implements RowSource {
   /** Parts that native code gets at once. */
   private static final int MAX_PARTS = 1024;
@@ -112,7 +112,7 @@ final class FileRows implements RowSource {
     }
     metrics.incLocalBytesRead(bytes.size());
     InputStream stream = bytes.createInputStream();
-    bySpark = new StreamRows(stream, files.address(), parts.only(at), failure, chunk);
+    bySpark = new StreamRows(new StreamPart(stream, files.address(), parts.only(at), failure), chunk);
     next = at + 1;
   }
 

@@ -5,102 +5,55 @@ import java.io.InputStream;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 
-/** A group of parts that Spark's iterator has fetched. */
+/** The records of a fetched group. */
 final class GroupRecords implements RecordSource, PartsStream.Bytes {
-  private final GroupBuffer buffer;
-  /** Closing it tells Spark's iterator that the group was read. */
-  private final InputStream handle;
+  private final FetchedGroup fetched;
   private final Decompression decompression;
-  private final SecondFetch repeat;
   private final PartFailure failure;
-  private final Group group;
-  /** By part: its bytes after it was fetched once more. */
-  private final ManagedBuffer[] again;
-  private boolean closed;
 
-  GroupRecords(GroupBuffer buffer, InputStream handle, Decompression decompression, SecondFetch repeat,
-      PartFailure failure) {
-    this.buffer = buffer;
-    this.handle = handle;
+  GroupRecords(FetchedGroup fetched, Decompression decompression, PartFailure failure) {
+    this.fetched = fetched;
     this.decompression = decompression;
-    this.repeat = repeat;
     this.failure = failure;
-    group = buffer.group;
-    again = new ManagedBuffer[group.parts.count()];
   }
 
   /** Parts that did not arrive end the task before it has a record of the others. */
   @Override
   public InputStream open() throws FetchFailedException {
-    for (int i = 0; i < again.length; i++) {
-      ManagedBuffer part = part(i);
-      if (part == null) {
-        throw failure.failed(group.address, group.parts, i, "not fetched", buffer.cause(i));
-      } else if (part.size() == 0) {
-        throw failure.corrupt(group.address, group.parts, i, "no bytes arrived", part);
+    for (int i = 0; i < fetched.count(); i++) {
+      if (!fetched.hasBytes(i)) {
+        throw fetched.withoutBytes(i);
       }
     }
-    return new PartsStream(this, 0, again.length);
+    return new PartsStream(this, 0, fetched.count());
   }
 
   @Override
   public ManagedBuffer part(int i) {
-    return again[i] == null ? buffer.part(i) : again[i];
+    return fetched.part(i);
   }
 
   @Override
   public FetchFailedException unreadable(int i, IOException cause) {
-    return failure.failed(group.address, group.parts, i, "its bytes cannot be read", cause);
+    return failure.failed(fetched.group.address, fetched.group.parts, i, "its bytes cannot be read", cause);
   }
 
   @Override
   public boolean failed(Throwable problem, boolean decompressing, boolean handedOut)
       throws IOException, FetchFailedException {
-    for (int i = 0; i < again.length; i++) {
-      Throwable found = decompressing && again.length == 1 ? problem : problem(i);
-      if (found == null) {
-        continue;
+    for (int i = 0; i < fetched.count(); i++) {
+      Throwable found = decompressing && fetched.count() == 1 ? problem
+          : fetched.look(i, part -> decompression.problem(PartsStream.open(part)));
+      if (found != null) {
+        fetched.corrupt(i, found.toString(), handedOut);
+        return true;
       }
-      if (handedOut || again[i] != null) {
-        throw failure.corrupt(group.address, group.parts, i, found.toString(), part(i));
-      }
-      keep(i, repeat.fetch(group, i, found.toString()));
-      return true;
     }
     return false;
   }
 
-  /** What is wrong with a part, looked at alone; {@code null}: nothing. */
-  private synchronized Throwable problem(int i) throws IOException {
-    checkOpen();
-    return decompression.problem(PartsStream.open(part(i)));
-  }
-
-  private synchronized void keep(int i, ManagedBuffer bytes) {
-    if (closed) {
-      bytes.release();
-    }
-    checkOpen();
-    again[i] = bytes;
-  }
-
-  /** The task's end may close this while another thread reads. */
-  private void checkOpen() {
-    if (closed) {
-      throw new IllegalStateException("the task has ended");
-    }
-  }
-
   @Override
-  public synchronized void close() throws IOException {
-    if (!closed) {
-      closed = true;
-      for (ManagedBuffer part : again) {
-        if (part != null) {
-          part.release();
-        }
-      }
-      handle.close();
-    }
+  public void close() throws IOException {
+    fetched.close();
   }
 }

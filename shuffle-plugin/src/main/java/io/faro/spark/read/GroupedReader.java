@@ -31,7 +31,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
   private final ShuffleReadMetricsReporter metrics;
   private final BlockManager blocks = SparkEnv.get().blockManager();
   private final PartFailure failure;
-  private final SecondFetch repeat;
+  private final SecondFetch secondFetch;
   private final Decompression decompression;
   private final FileChunk chunk;
   private final Deque<RecordSource> local = new ArrayDeque<>();
@@ -46,7 +46,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     this.context = context;
     this.metrics = metrics;
     failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
-    repeat = new SecondFetch(readers.client, failure, context);
+    secondFetch = new SecondFetch(readers.client, failure, context);
     chunk = new FileChunk(readers.endpoint);
     decompression = new Decompression(SparkEnv.get().serializerManager(), dependency.shuffleId());
   }
@@ -88,10 +88,11 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     }
     GroupBuffer group = fetched.group();
     if (group != null) {
-      return new GroupRecords(group, fetched.stream(), decompression, repeat, failure);
+      return new GroupRecords(
+          new FetchedGroup(group, fetched.stream(), secondFetch, failure), decompression, failure);
     }
     Tuple2<BlockManagerId, Parts> part = fetched.part();
-    return new StreamRecords(fetched.stream(), part._1(), part._2(), failure);
+    return new StreamRecords(new StreamPart(fetched.stream(), part._1(), part._2(), failure));
   }
 
   /** What the dependency asks for besides the records, as Spark's reader does it. */

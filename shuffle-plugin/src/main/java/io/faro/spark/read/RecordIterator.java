@@ -13,9 +13,9 @@ import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 
 /**
- * The records of a reader, deserialised by the shuffle's serializer from one stream for each {@link RecordSource}. After an
- * exception the source examines its parts: a corrupt part is a fetch failure, and without one the task gets the
- * exception itself.
+ * The records of a reader, deserialised by the shuffle's serializer from one stream for each {@link RecordSource}.
+ * After an exception the source examines its parts: a corrupt part is a fetch failure, and without one the task gets
+ * the exception itself.
  */
 final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   /** Gives the sources, one after the other; {@code null}: there are no more. */

@@ -29,7 +29,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
   private final MemorySlices slices = new MemorySlices();
   private final StreamRows.Chunk chunk = new StreamRows.Chunk();
   private final Deque<RowSource> local = new ArrayDeque<>();
-  private final SecondFetch repeat;
+  private final SecondFetch secondFetch;
   /** {@code null}: all parts are in files of this host. */
   private FetchedBlocks fetched;
 
@@ -41,7 +41,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     this.context = context;
     this.metrics = metrics;
     this.failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
-    this.repeat = new SecondFetch(readers.client, failure, context);
+    this.secondFetch = new SecondFetch(readers.client, failure, context);
   }
 
   @Override
@@ -69,9 +69,9 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     }
     GroupBuffer group = fetched.group();
     if (group != null) {
-      return new GroupRows(group, fetched.stream(), repeat, failure, slices);
+      return new GroupRows(new FetchedGroup(group, fetched.stream(), secondFetch, failure), slices);
     }
     Tuple2<BlockManagerId, Parts> part = fetched.part();
-    return new StreamRows(fetched.stream(), part._1(), part._2(), failure, chunk);
+    return new StreamRows(new StreamPart(fetched.stream(), part._1(), part._2(), failure), chunk);
   }
 }

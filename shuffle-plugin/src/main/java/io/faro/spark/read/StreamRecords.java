@@ -1,38 +1,38 @@
 package io.faro.spark.read;
 
-import java.io.FilterInputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.util.zip.CheckedInputStream;
-import java.util.zip.Checksum;
 import org.apache.spark.shuffle.FetchFailedException;
-import org.apache.spark.storage.BlockManagerId;
 
-/** A block that Spark's iterator hands over as the stream of a file. It can be read once. */
+/** The records of a part that Spark's iterator hands over as the stream of a file. */
 final class StreamRecords implements RecordSource {
   private static final int CHUNK_BYTES = 8 << 10;
 
-  private final InputStream stream;
-  private final BlockManagerId address;
-  private final Parts part;
-  private final PartFailure failure;
-  /** Of the bytes that were read; {@code null}: the part has none. */
-  private final Checksum sum;
+  private final StreamPart part;
 
-  StreamRecords(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {
-    sum = failure.running(part, 0);
-    this.stream = sum == null ? stream : new CheckedInputStream(stream, sum);
-    this.address = address;
+  StreamRecords(StreamPart part) {
     this.part = part;
-    this.failure = failure;
   }
 
+  /** Its close leaves the part open: the rest is read after a failure. */
   @Override
   public InputStream open() {
-    return new FilterInputStream(stream) {
-      /** The rest is read after a failure. */
+    return new InputStream() {
       @Override
-      public void close() {}
+      public int read() throws IOException {
+        byte[] one = new byte[1];
+        return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+      }
+
+      @Override
+      public int read(byte[] to, int offset, int length) throws IOException {
+        return part.read(to, offset, length);
+      }
+
+      @Override
+      public int available() throws IOException {
+        return part.available();
+      }
     };
   }
 
@@ -41,19 +41,17 @@ final class StreamRecords implements RecordSource {
     if (!decompressing) {
       return false;
     }
-    byte[] rest = new byte[CHUNK_BYTES];
+    FetchFailedException corrupt;
     try {
-      while (stream.read(rest) >= 0) {
-        // The checksum is of all bytes.
-      }
+      corrupt = part.corrupt(problem.toString(), new byte[CHUNK_BYTES]);
     } catch (IOException e) {
-      throw failure.failed(address, part, 0, "its file cannot be read", problem);
+      throw part.unreadable(problem);
     }
-    throw failure.corrupt(address, part, 0, problem.toString(), sum == null ? null : (Long) sum.getValue());
+    throw corrupt;
   }
 
   @Override
   public void close() throws IOException {
-    stream.close();
+    part.close();
   }
 }

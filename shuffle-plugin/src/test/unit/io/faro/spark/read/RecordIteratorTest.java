@@ -97,8 +97,9 @@ class RecordIteratorTest {
         buffer.release();
       }
     };
+    SecondFetch secondFetch = new SecondFetch(new Again(), failure, context);
     return new GroupRecords(
-        buffer, handle, blocks.decompression, new SecondFetch(new Again(), failure, context), failure);
+        new FetchedGroup(buffer, handle, secondFetch, failure), blocks.decompression, failure);
   }
 
   private RecordIterator records(SerializerInstance serializer, RecordSource... sources) {
