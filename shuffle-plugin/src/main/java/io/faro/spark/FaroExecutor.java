@@ -12,7 +12,7 @@ import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
 import io.faro.spark.fetch.RateLimitedLog;
 import io.faro.spark.fetch.SparksShuffles;
-import io.faro.spark.fetch.ToFile;
+import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.metrics.FaroSource;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reporter;
@@ -283,7 +283,7 @@ final class FaroExecutor {
     boolean closesSpark = spark != blocks.blockTransferService();
     FaroBlockStoreClient faroClient = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers,
         services, fallBack,
-        new ToFile(sparkConf, threads.files), sparks, counters, nanos);
+        new DownloadFiles(sparkConf, threads.files), sparks, counters, nanos);
     client = faroClient;
     readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs,
         counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);
