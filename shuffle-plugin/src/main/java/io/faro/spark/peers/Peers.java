@@ -85,7 +85,7 @@ public final class Peers {
   public void failed(PeerKey key, Reason reason) {
     Peer peer = peers.get(key);
     boolean unreachable = reason == Reason.UNREACHABLE || reason == Reason.CONNECTION_LOST;
-    if (peer != null && unreachable && !never && cards.doubt(key)) {
+    if (peer != null && unreachable && cards.doubt(key) && !never) {
       peer.doubt();
     }
   }

@@ -6,17 +6,13 @@ import io.faro.BlockStatus;
 import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.FetchListener;
-import io.faro.OutputFiles;
-import io.faro.StagedOutput;
 import io.faro.spark.transport.FaroTransport;
 import io.faro.spark.transport.ShuffleIds;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.function.IntFunction;
 
@@ -24,7 +20,6 @@ import java.util.function.IntFunction;
 final class FakeTransport implements FaroTransport {
   final List<Started> started = new ArrayList<>();
   final List<FakeMemory> memory = new ArrayList<>();
-  final List<Integer> forgotten = new ArrayList<>();
   /** The peers that the endpoint backs off from. */
   final Set<Long> backedOff = new HashSet<>();
   final List<Long> blamed = new ArrayList<>();
@@ -127,11 +122,6 @@ final class FakeTransport implements FaroTransport {
   }
 
   @Override
-  public byte[] card() {
-    return "card".getBytes(StandardCharsets.UTF_8);
-  }
-
-  @Override
   public long addPeer(byte[] card, List<InetAddress> knownAt) {
     return card[0];
   }
@@ -154,25 +144,4 @@ final class FakeTransport implements FaroTransport {
   public void blame(long peer) {
     blamed.add(peer);
   }
-
-  @Override
-  public StagedOutput stage() {
-    return null;
-  }
-
-  @Override
-  public void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged) {}
-
-  @Override
-  public void forgetShuffle(int shuffleId) {
-    forgotten.add(shuffleId);
-  }
-
-  @Override
-  public Map<String, Long> counters() {
-    return new LinkedHashMap<>();
-  }
-
-  @Override
-  public void close() {}
 }
