@@ -27,6 +27,7 @@ NODES = ("127.0.0.2", "127.0.0.3")
 # Of a node: one executor of 1,024 MiB and its overhead, and a small application master.
 NODE_MIB = 2304
 READY_WITHIN = 60  # seconds
+DISKS = "yarn.nodemanager.disk-health-checker"
 # What the shuffle service needs of a Spark's jars.
 SERVICE_NEEDS = (
     *("spark-network-common_", "spark-network-shuffle_", "spark-common-utils", "spark-tags_"),
@@ -90,7 +91,10 @@ class Node:
             "yarn.nodemanager.log-dirs": self.place / "logs",
             "yarn.nodemanager.resource.memory-mb": NODE_MIB,
             "yarn.nodemanager.resource.cpu-vcores": 16,
-            "yarn.nodemanager.disk-health-checker.enable": "false",
+            f"{DISKS}.enable": "false",
+            # A NodeManager looks at its disks once even so, and gives no directory to containers
+            # where less than a tenth of the whole disk may be written, as on many machines.
+            f"{DISKS}.max-disk-utilization-per-disk-percentage": "100.0",
             "yarn.nodemanager.resource-monitor.interval-ms": 500,
             "yarn.nodemanager.sleep-delay-before-sigkill.ms": 2000,
             "yarn.nodemanager.env-whitelist": "JAVA_HOME,HADOOP_CONF_DIR",
