@@ -66,7 +66,8 @@ class Run:
         lines = [f"{self.application or 'no application'}: {self.state[:STATE_SHOWN]}"]
         for name, log in logs.items():
             lines.append(f"-- {name}, the end of its log{'' if log.strip() else ': empty'}")
-            lines += [line[:LINE_SHOWN] for line in log.splitlines()[-LINES_SHOWN:]]
+            told = [line[:LINE_SHOWN] for line in log.splitlines() if not line.startswith("\tat ")]
+            lines += told[-LINES_SHOWN:]
         return "\n".join(lines)
 
     def summaries(self):
