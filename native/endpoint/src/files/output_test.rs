@@ -1,4 +1,5 @@
 use super::*;
+use crate::files::index::PARTITIONS_PER_MISS;
 use std::fs::File;
 
 fn open(files: &OutputFiles) -> Result<Output, BlockStatus> {
