@@ -33,10 +33,10 @@ const SETTINGS: [(&str, Setter); 20] = [
         set(&mut c.security.application, Ok(v.to_owned()))
     }),
     (PROTECTION, |c, v| {
-        set(&mut c.security.protection, one_of(v, PROTECTIONS))
+        set(&mut c.security.protection, one_of(v, &PROTECTIONS))
     }),
     ("fabric", |c, v| {
-        set(&mut c.fabric, one_of(v, FabricChoice::ALL))
+        set(&mut c.fabric, one_of(v, &FabricChoice::ALL))
     }),
     ("bindAddress", |c, v| set(&mut c.bind, address(v))),
     (ADVERTISED_ADDRESS, |c, v| set(&mut c.advertise, address(v))),
@@ -54,10 +54,10 @@ const SETTINGS: [(&str, Setter); 20] = [
         set(&mut c.regions, one_of(v, RegionMode::ALL))
     }),
     ("staging", |c, v| {
-        set(&mut c.staging, one_of(v, Staging::ALL))
+        set(&mut c.staging, one_of(v, &Staging::ALL))
     }),
     ("exchange", |c, v| {
-        set(&mut c.exchange.policy, one_of(v, ExchangePolicy::ALL))
+        set(&mut c.exchange.policy, one_of(v, &ExchangePolicy::ALL))
     }),
     ("exchange.slice", |c, v| {
         set(&mut c.exchange.slice, millis(v, 1))
@@ -158,7 +158,7 @@ fn millis(text: &str, min: u64) -> Result<Duration, Allowed> {
     }
 }
 
-fn one_of<T: Copy, const N: usize>(text: &str, all: [(&str, T); N]) -> Result<T, Allowed> {
+fn one_of<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, Allowed> {
     let found = all.iter().find(|(name, _)| *name == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
@@ -208,7 +208,7 @@ mod tests {
     fn every_setting_reaches_its_field() {
         let config = accepted(
             "name=a=b\nfabric=shm\nbindAddress=::1\nadvertisedAddress=10.0.0.8\nport=65535\n\
-             memory.limit=268435456\nmemory.idleRelease=1500\nrequest.timeout=2500\nregions=odp\n\
+             memory.limit=268435456\nmemory.idleRelease=1500\nrequest.timeout=2500\n\
              staging=onCommit\nexchange=rotated\nexchange.slice=5\nverbs.device=mlx5_0:1\n\
              verbs.gidIndex=255\nverbs.trafficClass=104\nverbs.timeout=31\nverbs.retryCount=0\n\
              verbs.rnrRetry=5\napplication=app-2026=1\nprotection=sealed",
@@ -221,7 +221,6 @@ mod tests {
         assert_eq!(config.memory_limit, 256 << 20);
         assert_eq!(config.idle_release, Duration::from_millis(1_500));
         assert_eq!(config.request_timeout, Duration::from_millis(2_500));
-        assert_eq!(config.regions, RegionMode::Odp);
         assert_eq!(config.staging, Staging::OnCommit);
         assert_eq!(config.exchange.policy, ExchangePolicy::Rotated);
         assert_eq!(config.exchange.slice, Duration::from_millis(5));
@@ -253,7 +252,6 @@ mod tests {
             ("memory.limit=0", "'0' 1 to 18446744073709551615"),
             ("memory.idleRelease=-1", "'-1' milliseconds, 0 or more"),
             ("request.timeout=0", "'0' milliseconds, 1 or more"),
-            ("regions=mapped", "'mapped' unpinned, odp, pinned"),
             ("staging=always", "'always' onDemand, onCommit, planned"),
             ("exchange=sorted", "'sorted' auto, grouped, rotated, random"),
             ("exchange.slice=0", "'0' milliseconds, 1 or more"),
@@ -273,6 +271,29 @@ mod tests {
             "advertisedAddress 'there' an IPv4 or IPv6 address"
         );
         assert_eq!(refused("protection=tls"), "protection 'tls' clear, sealed");
+    }
+
+    #[test]
+    #[cfg(not(feature = "research"))]
+    fn the_modes_for_comparison_are_not_in_this_build() {
+        let unpinned = accepted("regions=unpinned").regions;
+        assert_eq!(unpinned, RegionMode::Unpinned);
+        let key = "spark.faro.regions";
+        assert_eq!(
+            refused("regions=pinned"),
+            format!("{key} 'pinned' unpinned")
+        );
+    }
+
+    #[test]
+    #[cfg(feature = "research")]
+    fn the_modes_for_comparison_are_in_this_build() {
+        assert_eq!(accepted("regions=odp").regions, RegionMode::Odp);
+        assert_eq!(accepted("regions=pinned").regions, RegionMode::Pinned);
+        assert_eq!(
+            refused("regions=mapped"),
+            "spark.faro.regions 'mapped' unpinned, odp, pinned"
+        );
     }
 
     #[test]

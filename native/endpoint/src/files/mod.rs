@@ -5,6 +5,7 @@ mod catalog;
 mod descriptors;
 mod identity;
 mod last;
+#[cfg(feature = "research")]
 mod mapped;
 mod offsets;
 mod output;

@@ -1,4 +1,5 @@
 use super::*;
+use faro_pool::Pool;
 use std::fs::File;
 
 fn open(files: &OutputFiles) -> Result<Output, BlockStatus> {
