@@ -1,4 +1,4 @@
-//! What Faro saves, measured: the only table of constants of the model. docs/advise.md has the same.
+//! Measured savings: the only table of constants of the model. docs/advise.md has the same.
 //!
 //! From docs/benchmarks.md: "Spark workloads" (Spark 4.3.0, Faro 64526d9, 2026-11-25), side "Faro" against
 //! "stock Spark"; "Transport ladder" (Faro 9c2a235, 2026-11-21), 8 clients, Faro tcp against Netty; "TPC-DS

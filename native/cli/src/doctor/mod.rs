@@ -24,7 +24,7 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-/// What a Spark user sets to follow a command's advice.
+/// Settings by which a Spark user follows a command's advice.
 const SPARK: SettingNames = SettingNames {
     memory_limit: "spark.faro.memory.limit",
     memory_overhead: "spark.executor.memoryOverhead",

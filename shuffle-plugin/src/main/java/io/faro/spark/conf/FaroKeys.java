@@ -25,7 +25,7 @@ public final class FaroKeys {
   static final List<Key<?>> ALL = Collections.unmodifiableList(DECLARED);
 
   private static final long MIN_MEMORY = 32L << 20;
-  /** Whether the jar has the modes that only serve comparison: {@code tests/setup/build-jar --research} adds the file. */
+  /** True in a jar with the modes for comparison: {@code tests/setup/build-jar --research} adds the file. */
   private static final boolean IS_FOR_RESEARCH = FaroKeys.class.getResource("/META-INF/faro-research") != null;
 
   public static final Key<Boolean> ENABLED = pluginKey(

@@ -8,7 +8,7 @@ import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
 /**
- * What the node service of an executor's host brings of a request. What it does not bring is asked from the executor.
+ * Receives a request's blocks from the node service of an executor's host, and asks the executor for the others.
  */
 final class FromService implements Receiver {
   /** Asks the executor for blocks. */
@@ -58,7 +58,7 @@ final class FromService implements Receiver {
     receiver.abandoned();
   }
 
-  /** What the executor brings. */
+  /** Receives the blocks that the executor is asked for. */
   private final class Rest implements Receiver {
     /** Places in the whole request; {@code null}: the same. */
     private final int[] places;

@@ -34,7 +34,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     Input next() throws IOException;
   }
 
-  /** Whether a thread is decoding. It then closes the input itself when the task ends meanwhile. */
+  /** DECODING: a thread is decoding, and closes the input itself when the task ends meanwhile. */
   private enum State { IDLE, DECODING, CLOSED }
 
   private final AtomicReference<State> state = new AtomicReference<>(State.IDLE);
@@ -63,7 +63,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   /** True if all rows were read. */
   private volatile boolean ended;
 
-  /** What {@link RowReader#next} said after rows that are to be read first. */
+  /** Failure that {@link RowReader#next} reported behind rows that are to be read first. */
   private static final class Failure {
     final int part;
     final String problem;

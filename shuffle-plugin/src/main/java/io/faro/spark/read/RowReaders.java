@@ -95,7 +95,7 @@ public final class RowReaders {
         context);
   }
 
-  /** Why Spark's own reader is to be used; {@code null}: it is not, as far as all readers need. */
+  /** Returns the reason that rules out every reader of Faro's, or {@code null}. */
   private Declined why(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.wanted) {
       return Declined.SETTING;
@@ -109,7 +109,7 @@ public final class RowReaders {
     return null;
   }
 
-  /** Why parts cannot be read as one stream; {@code null}: they can. */
+  /** Returns the reason that parts cannot be read as one stream, or {@code null}. */
   private Declined whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.concatenates) {
       return Declined.CODEC;
