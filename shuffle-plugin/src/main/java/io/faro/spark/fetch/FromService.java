@@ -36,10 +36,10 @@ final class FromService implements Receiver {
   }
 
   @Override
-  public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
+  public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
     if (blocks.length == ids.count()) {
       // Not parsed again: a name does not say which piece of its block is wanted.
-      next.ask(ids, new Rest(null, here));
+      next.ask(ids, new Rest(null, onTaskThread));
       return;
     }
     Map<String, Integer> places = new HashMap<>();
@@ -50,7 +50,7 @@ final class FromService implements Receiver {
     for (int i = 0; i < blocks.length; i++) {
       at[i] = places.get(blocks[i]);
     }
-    next.ask(ShuffleIds.parse(blocks), new Rest(at, here));
+    next.ask(ShuffleIds.parse(blocks), new Rest(at, onTaskThread));
   }
 
   @Override
@@ -78,8 +78,8 @@ final class FromService implements Receiver {
     }
 
     @Override
-    public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
-      receiver.left(blocks, reason, cause, here && byTask);
+    public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
+      receiver.left(blocks, reason, cause, onTaskThread && byTask);
     }
 
     @Override

@@ -58,7 +58,8 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   /** Rows of the batch; counted when the next one comes. */
   private int rowsInBatch;
   private Input input;
-  private boolean fed;
+  /** True from the time that the reader got bytes until it asks for more. */
+  private boolean hasBytes;
   private Failure failure;
   /** True if all rows were read. */
   private volatile boolean ended;
@@ -190,7 +191,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     if (failure != null) {
       Failure last = failure;
       failure = null;
-      fed = false;
+      hasBytes = false;
       input.failed(last.part, last.problem, last.corrupt, last.handedOut);
     }
     if (!prepare()) {
@@ -206,15 +207,15 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
 
   /** Gives the reader bytes if it has none; false: there are none left. */
   private boolean prepare() throws IOException, FetchFailedException {
-    while (!fed) {
+    while (!hasBytes) {
       if (input == null) {
         input = inputs.next();
         if (input == null) {
           return false;
         }
       }
-      fed = input.feed(reader);
-      if (!fed) {
+      hasBytes = input.feed(reader);
+      if (!hasBytes) {
         input.close();
         input = null;
       }
@@ -240,10 +241,10 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
       case FULL:
         break;
       case DONE:
-        fed = false;
+        hasBytes = false;
         break;
       case UNRESOLVED:
-        fed = input.resolve(reader.part());
+        hasBytes = input.resolve(reader.part());
         break;
       case CORRUPT:
         longRowBegun = false;

@@ -1,6 +1,6 @@
 package io.faro.spark.read;
 
-/** Spark's code is Scala, which declares no exceptions: some of its methods throw checked ones, and so must ours. */
+/** Spark's code is Scala, which declares no exceptions: some of its methods throw checked ones, and so must overrides. */
 final class SneakyThrow {
   private SneakyThrow() {}
 

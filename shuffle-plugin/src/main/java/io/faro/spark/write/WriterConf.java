@@ -58,7 +58,7 @@ final class WriterConf {
    * being shorter than the frames of zstd.
    */
   int blockBytes(boolean packs) {
-    return packs ? Math.min(blockBytes, RowWriters.MOST_PACKED_BYTES) : blockBytes;
+    return packs ? Math.min(blockBytes, RowWriters.MAX_PACKED_BYTES) : blockBytes;
   }
 
   /** Maximum bytes of one task's buffers: less where tasks have little memory, by Spark's size of a page. */
