@@ -48,7 +48,7 @@ pub struct Record {
     pub application: String,
     /// User id of its executors.
     pub owner: u32,
-    /// In which it was written.
+    /// The boot of the machine in which it was written.
     pub boot: Boot,
 }
 
