@@ -48,7 +48,7 @@ impl ExposedPages {
         let mut offered = Vec::with_capacity(slices.len());
         for slice in slices {
             #[cfg(feature = "research")]
-            if slice.verbs_only && net.kind() != faro_fabric::FabricKind::Verbs {
+            if slice.needs_device && !net.kind().is_by_device() {
                 return None;
             }
             let address = slice.page.start().as_ptr() as usize;

@@ -24,7 +24,7 @@ pub(crate) struct ResidentSlice {
     pub(crate) crc: u32,
     /// Only a device may read it: it lies in a mapping of the file.
     #[cfg(feature = "research")]
-    pub(crate) verbs_only: bool,
+    pub(crate) needs_device: bool,
 }
 
 /// Returns the slices of `ranges`, in order. Returns `None` if some of it is in no page, or if
@@ -73,7 +73,7 @@ fn in_page(memory: &Memory, output: &Output, at: u64, length: u32) -> Option<Res
         version: guard.version(),
         crc: crc32c(bytes),
         #[cfg(feature = "research")]
-        verbs_only: false,
+        needs_device: false,
     })
 }
 
@@ -100,6 +100,6 @@ fn slice(
         slot,
         version,
         crc: crc32c(&bytes),
-        verbs_only: true,
+        needs_device: true,
     })
 }
