@@ -3,6 +3,7 @@
 use crate::memory::{RegionMode, Staging};
 use crate::schedule::ExchangeConfig;
 use faro_fabric::verbs::VerbsOptions;
+use faro_fabric::FabricKind;
 use faro_secure::{Protection, SharedSecret};
 use std::net::IpAddr;
 use std::time::Duration;
@@ -28,6 +29,16 @@ impl FabricChoice {
         ("tcp", Self::Tcp),
         ("shm", Self::Shm),
     ];
+
+    /// Returns whether an endpoint opens this fabric, if it works on the host.
+    pub(crate) fn opens(self, kind: FabricKind) -> bool {
+        match self {
+            Self::Auto => true,
+            Self::Tcp => kind == FabricKind::Tcp,
+            Self::Shm => kind == FabricKind::Shm,
+            Self::Verbs => kind == FabricKind::Verbs,
+        }
+    }
 }
 
 /// Proof of membership in an application, and protection of the bytes between its members.

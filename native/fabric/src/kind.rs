@@ -33,6 +33,9 @@ impl FabricKind {
     /// All fabrics, in the order of [`Self::index`].
     pub const ALL: [Self; 3] = [Self::Tcp, Self::Shm, Self::Verbs];
 
+    /// All fabrics, in the order in which a pair of endpoints prefers them.
+    pub const BEST_FIRST: [Self; 3] = [Self::Shm, Self::Verbs, Self::Tcp];
+
     const fn facts(self) -> Facts {
         match self {
             Self::Tcp => Facts {

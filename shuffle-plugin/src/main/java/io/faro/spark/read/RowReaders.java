@@ -16,7 +16,6 @@ import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.shuffle.sort.SortShuffleManager;
-import org.apache.spark.storage.BlockManager;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -73,7 +72,7 @@ public final class RowReaders {
     ReadPlan plan = ReadPlan.of(handle.shuffleId(),
         BlockSizes.of(
             tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge),
-        places(SparkEnv.get().blockManager(), context), conf.limits());
+        new BlockPlaces(SparkEnv.get().blockManager(), context, directories), conf.limits());
     if (fields < 0) {
       groupedReaders.run();
       return new GroupedReader<>(this, plan, dependency, context, metrics);
@@ -142,20 +141,5 @@ public final class RowReaders {
       LOG.debug("The number of columns is not in {}", serializer, e);
       return -1;
     }
-  }
-
-  /** As Spark's fetch iterator decides, except where this executor cannot read another one's directories. */
-  private ReadPlan.Places places(BlockManager blocks, TaskContext context) {
-    String own = blocks.blockManagerId().executorId();
-    return address -> {
-      if (address.executorId().equals(own)) {
-        return ReadPlan.Place.OWN;
-      } else if (address.executorId().equals("fallback")) {
-        return ReadPlan.Place.SPARK;
-      } else if (!HostDirectories.ofThisHost(blocks, address)) {
-        return ReadPlan.Place.REMOTE;
-      }
-      return directories.of(address, blocks, context) == null ? ReadPlan.Place.HIDDEN : ReadPlan.Place.HOST;
-    };
   }
 }
