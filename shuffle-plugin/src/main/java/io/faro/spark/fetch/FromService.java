@@ -8,7 +8,7 @@ import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
 /**
- * Receives a request's blocks from the node service of an executor's host, and asks the executor for the others.
+ * What the node service of an executor's host brings of a request. What it does not bring is asked from the executor.
  */
 final class FromService implements Receiver {
   /** Asks the executor for blocks. */
@@ -36,10 +36,10 @@ final class FromService implements Receiver {
   }
 
   @Override
-  public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
+  public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
     if (blocks.length == ids.count()) {
       // Not parsed again: a name does not say which piece of its block is wanted.
-      next.ask(ids, new Rest(null, onTaskThread));
+      next.ask(ids, new Rest(null, here));
       return;
     }
     Map<String, Integer> places = new HashMap<>();
@@ -50,7 +50,7 @@ final class FromService implements Receiver {
     for (int i = 0; i < blocks.length; i++) {
       at[i] = places.get(blocks[i]);
     }
-    next.ask(ShuffleIds.parse(blocks), new Rest(at, onTaskThread));
+    next.ask(ShuffleIds.parse(blocks), new Rest(at, here));
   }
 
   @Override
@@ -58,7 +58,7 @@ final class FromService implements Receiver {
     receiver.abandoned();
   }
 
-  /** Receives the blocks that the executor is asked for. */
+  /** What the executor brings. */
   private final class Rest implements Receiver {
     /** Places in the whole request; {@code null}: the same. */
     private final int[] places;
@@ -78,8 +78,8 @@ final class FromService implements Receiver {
     }
 
     @Override
-    public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
-      receiver.left(blocks, reason, cause, onTaskThread && byTask);
+    public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
+      receiver.left(blocks, reason, cause, here && byTask);
     }
 
     @Override

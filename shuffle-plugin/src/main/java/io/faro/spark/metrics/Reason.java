@@ -39,7 +39,7 @@ public enum Reason {
   OTHER("other", true, "please report this with the executor's log");
 
   public final String key;
-  /** True if the peer is avoided for a while. */
+  /** Whether the peer is avoided for a while. */
   public final boolean avoidsPeer;
   public final String hint;
 

@@ -70,7 +70,7 @@ final class GroupSource implements Source, PartsStream.Bytes {
     return false;
   }
 
-  /** Decompresses a part alone to its end; returns the error, or {@code null} if it is sound. */
+  /** What is wrong with a part, looked at alone; {@code null}: nothing. */
   private synchronized Throwable problem(int i) throws IOException {
     checkOpen();
     return decompression.problem(PartsStream.open(part(i)));

@@ -4,12 +4,12 @@ import io.faro.rows.RowReader;
 import java.io.IOException;
 import org.apache.spark.shuffle.FetchFailedException;
 
-/** A source of bytes to decode; handles the failure of a part. */
+/** Some bytes that are decoded one after the other, and what happens if that fails. */
 interface Input {
   /** Gives the reader the next bytes; false: there are none left. */
   boolean feed(RowReader reader) throws IOException, FetchFailedException;
 
-  /** Called when the reader does not know the files of a part. Returns false if {@link #feed} must come first. */
+  /** The reader does not know the files of this part. True: now it does; false: it is to be fed anew. */
   default boolean resolve(int part) throws IOException, FetchFailedException {
     throw new IllegalStateException("only files are resolved");
   }

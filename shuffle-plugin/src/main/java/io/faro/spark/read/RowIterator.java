@@ -34,7 +34,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     Input next() throws IOException;
   }
 
-  /** DECODING: a thread is decoding, and closes the input itself when the task ends meanwhile. */
+  /** Whether a thread is decoding. It then closes the input itself when the task ends meanwhile. */
   private enum State { IDLE, DECODING, CLOSED }
 
   private final AtomicReference<State> state = new AtomicReference<>(State.IDLE);
@@ -58,13 +58,12 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   /** Rows of the batch; counted when the next one comes. */
   private int rowsInBatch;
   private Input input;
-  /** True from the time that the reader got bytes until it asks for more. */
-  private boolean hasBytes;
+  private boolean fed;
   private Failure failure;
   /** True if all rows were read. */
   private volatile boolean ended;
 
-  /** Failure that {@link RowReader#next} reported behind rows that are to be read first. */
+  /** What {@link RowReader#next} said after rows that are to be read first. */
   private static final class Failure {
     final int part;
     final String problem;
@@ -191,7 +190,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     if (failure != null) {
       Failure last = failure;
       failure = null;
-      hasBytes = false;
+      fed = false;
       input.failed(last.part, last.problem, last.corrupt, last.handedOut);
     }
     if (!prepare()) {
@@ -207,15 +206,15 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
 
   /** Gives the reader bytes if it has none; false: there are none left. */
   private boolean prepare() throws IOException, FetchFailedException {
-    while (!hasBytes) {
+    while (!fed) {
       if (input == null) {
         input = inputs.next();
         if (input == null) {
           return false;
         }
       }
-      hasBytes = input.feed(reader);
-      if (!hasBytes) {
+      fed = input.feed(reader);
+      if (!fed) {
         input.close();
         input = null;
       }
@@ -241,10 +240,10 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
       case FULL:
         break;
       case DONE:
-        hasBytes = false;
+        fed = false;
         break;
       case UNRESOLVED:
-        hasBytes = input.resolve(reader.part());
+        fed = input.resolve(reader.part());
         break;
       case CORRUPT:
         longRowBegun = false;

@@ -39,7 +39,7 @@ final class StreamInput implements Input {
   private final Parts part;
   private final PartFailure failure;
   private final Chunk chunk;
-  /** Checksum of the bytes that were read; {@code null}: the part has none. */
+  /** Of the bytes that were read; {@code null}: the part has none. */
   private final Checksum sum;
   private boolean ended;
 

@@ -16,7 +16,7 @@ final class StreamSource implements Source {
   private final BlockManagerId address;
   private final Parts part;
   private final PartFailure failure;
-  /** Checksum of the bytes that were read; {@code null}: the part has none. */
+  /** Of the bytes that were read; {@code null}: the part has none. */
   private final Checksum sum;
 
   StreamSource(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {

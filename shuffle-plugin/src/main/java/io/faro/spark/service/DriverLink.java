@@ -48,7 +48,7 @@ public final class DriverLink {
     registered = true;
   }
 
-  /** Returns whether a service took this executor and the driver knows. It may have been lost since. */
+  /** Whether a service has taken this executor, and the driver knows. It may have been lost since. */
   public boolean isRegistered() {
     return registered;
   }
