@@ -2,18 +2,15 @@
 //! turns them into a [`Config`].
 //!
 //! The name of a setting is the name of its key in Spark's configuration without `spark.faro.`.
-//! A new setting is one line of [`SETTINGS`] and a default in [`defaults`]. Durations are in
-//! milliseconds and sizes in bytes: Java has converted the units by then. Spark's secret is no setting,
+//! A new setting is one line of [`SETTINGS`]. A setting that is not given has the value of
+//! `Config::default`. Durations are in milliseconds and sizes in bytes: Java has converted the units by then. Spark's secret is no setting,
 //! because errors print values: `Native.start` takes it as bytes.
 
 use crate::keys::{key, ADVERTISED_ADDRESS, APPLICATION, NAME, PROTECTION};
 use crate::throw::{Failure, Outcome};
-use faro_endpoint::{
-    Config, ExchangeConfig, ExchangePolicy, FabricChoice, Protection, RegionMode, Security,
-    Staging, VerbsOptions,
-};
+use faro_endpoint::{Config, ExchangePolicy, FabricChoice, Protection, RegionMode, Staging};
 use std::fmt::Display;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -82,28 +79,6 @@ const SETTINGS: [(&str, Setter); 20] = [
     }),
 ];
 
-/// Returns the values of settings that are not given. They equal the defaults of the keys, except
-/// for the addresses and the memory limit, which Spark's executors always give.
-fn defaults() -> Config {
-    let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    Config {
-        name: "faro".to_owned(),
-        fabric: FabricChoice::Auto,
-        bind: local,
-        advertise: local,
-        port: 0,
-        verbs: VerbsOptions::default(),
-        memory_limit: 256 << 20,
-        idle_release: Duration::from_secs(60),
-        staging: Staging::default(),
-        regions: RegionMode::default(),
-        connection_idle: Duration::from_secs(60),
-        request_timeout: Duration::from_secs(30),
-        exchange: ExchangeConfig::default(),
-        security: Security::default(),
-    }
-}
-
 /// The configuration that `text` describes. Without an advertised address, peers get the bind
 /// address.
 ///
@@ -111,7 +86,7 @@ fn defaults() -> Config {
 /// Returns `Config` for a value that is not allowed, and `Argument` for a line without `=` or an
 /// unknown name.
 pub fn parse(text: &str) -> Outcome<Config> {
-    let mut config = defaults();
+    let mut config = Config::default();
     let mut advertised = false;
     for line in text.lines() {
         let (name, value) = line
@@ -169,6 +144,7 @@ fn one_of<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, Allowed> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faro_endpoint::ExchangeConfig;
 
     fn accepted(text: &str) -> Config {
         parse(text).unwrap_or_else(|failure| panic!("{text}: {failure:?}"))
