@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The whole index is loaded after (partitions / `PARTITIONS_PER_MISS`) misses.
-const PARTITIONS_PER_MISS: u64 = 64;
+pub(super) const PARTITIONS_PER_MISS: u64 = 64;
 
 /// Reason why blocks cannot be located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
