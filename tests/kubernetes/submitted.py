@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import images
-from cluster import API
 from harness import launch
+from node import API
 
 NAMESPACE = "faro"
 TIME_LIMIT = 300  # seconds

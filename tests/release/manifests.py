@@ -1,0 +1,24 @@
+"""The manifests of docs/deployment as an archive: a base for kustomize, and files for spark-submit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from artifacts import ROOT, Project, Wrong, archive
+
+SOURCE = ROOT / "docs" / "deployment" / "kubernetes"
+# What an overlay replaces.
+IMAGE = "REGISTRY/spark-faro"
+
+
+def write_manifests(folder: Path, project: Project) -> Path:
+    """faro-kubernetes-VERSION.zip, with one folder `kubernetes`."""
+    files = {path.name: path.read_bytes() for path in sorted(SOURCE.glob("*.yaml"))}
+    for name, text in files.items():
+        for line in text.decode().splitlines():
+            if "image:" in line and line.split()[-1] != f"{IMAGE}:{project.version}":
+                raise Wrong(f"{name}: '{line.strip()}' is not {IMAGE}:{project.version}")
+    target = folder / f"faro-kubernetes-{project.version}.zip"
+    folder.mkdir(parents=True, exist_ok=True)
+    archive(target, {f"kubernetes/{name}": text for name, text in files.items()})
+    return target
