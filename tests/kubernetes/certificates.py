@@ -14,7 +14,7 @@ def openssl(*words):
 
 
 def make(place, addresses, nodes):
-    """ca, server, admin, one for each node (.crt and .key each), and service-accounts (.key, .pub)."""
+    """ca, server, admin and each node (.crt and .key each), and service-accounts (.key, .pub)."""
     place.mkdir(parents=True)
     # Spark's client reads no EC keys without another library.
     new = ("-newkey", "rsa:2048", "-nodes")

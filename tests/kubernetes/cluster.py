@@ -1,5 +1,5 @@
-"""Kubernetes on one machine: etcd, API server, controller manager, scheduler and DNS on the first of
-its nodes; a second one joins when a test asks for it."""
+"""Kubernetes on one machine: etcd, API server, controller manager, scheduler and DNS on the first
+of its nodes; a second one joins when a test asks for it."""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ class Cluster:
         """`pause`: the name of the image of a pod's first container."""
         commands, packages = components.ensure()
         self.place, self.logs, self.pause = Path(place), Path(logs), pause
-        self.nodes = [
-            Node(index, self.place, self.logs, commands, packages) for index in (1, 2)
-        ]
+        self.nodes = [Node(index, self.place, self.logs, commands, packages) for index in (1, 2)]
         self.first, self.second = self.nodes
         self.machine, self.commands = self.first.machine, commands
         self.certs = self.place / "certs"

@@ -1,6 +1,6 @@
-"""What a cluster is made of, in the cache: Kubernetes' commands, etcd and CoreDNS, built from Go
-modules, and containerd, runc, the network plug-ins, iptables and ipset, unpacked from Debian's packages.
-Nothing of it is installed on this machine."""
+"""What a cluster is made of, in the cache: Kubernetes' commands, etcd, CoreDNS and a controller of
+NetworkPolicies, built from Go modules, and containerd, runc, the network plug-ins, iptables and
+ipset, unpacked from Debian's packages. Nothing of it is installed on this machine."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A node of the cluster: a machine with containerd, kubelet and kube-proxy, and a range of its own of
-pods' addresses."""
+"""A node of the cluster: a machine with containerd, kubelet and kube-proxy, and a range of pods'
+addresses."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ PROXY = {
     "conntrack": {"maxPerCore": 0, "min": 0},
 }
 
+
 def network(pods):
     return {
         "cniVersion": "0.4.0",
@@ -85,8 +86,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.btrfs", "io.containerd.snapsho
 
 
 class Node:
-    """`index`: 1 is the one that has the API server, too. `shared`: the cluster's directory, of which
-    a node has a part; `commands`: where Kubernetes' are."""
+    """`index`: 1 is the one that has the API server, too. `shared`: the cluster's directory, in
+    which a node has its own; `commands`: where Kubernetes' are."""
 
     def __init__(self, index, shared, logs, commands, packages):
         self.index, self.shared, self.logs, self.commands = index, Path(shared), logs, commands
@@ -124,7 +125,8 @@ class Node:
         text = CONTAINERD.format(place=self.place, runtime=RUNTIME, pause=pause)
         config = self.write("containerd.toml", text)
         self.machine.run("mkdir", "-p", "/etc/cni/net.d", "/var/lib/cni")
-        self.machine.run("cp", self.write("10-faro.conflist", network(self.pods)), "/etc/cni/net.d/")
+        plug_ins = self.write("10-faro.conflist", network(self.pods))
+        self.machine.run("cp", plug_ins, "/etc/cni/net.d/")
         # What pods' name servers are where they do not ask the cluster's.
         self.machine.run("sh", "-c", f"echo nameserver {API_ADDRESS} > /etc/resolv.conf")
         self.daemon("containerd", "/usr/bin/containerd", "--config", config)

@@ -124,8 +124,8 @@ def test_device_template(submitter, record_property):
         {"op": "add", "path": f"/status/{kind}/rdma~1faro", "value": "64"}
         for kind in ("capacity", "allocatable")
     ]
-    words = ("patch", "node", cluster.first.name, "--subresource=status", "--type=json", "-p", json.dumps(patch))
-    cluster.kubectl(*words)
+    words = ("--subresource=status", "--type=json", "-p", json.dumps(patch))
+    cluster.kubectl("patch", "node", cluster.first.name, *words)
     conf = {
         "spark.kubernetes.executor.podTemplateFile": str(MANIFESTS / "executor-template.yaml"),
         "spark.kubernetes.executor.podTemplateContainerName": "executor",

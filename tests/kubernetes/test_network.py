@@ -64,14 +64,16 @@ def policy(ready, account):
     cluster.kubectl("delete", "networkpolicy", "--all", "-n", NAMESPACE)
 
 
+@pytest.mark.usefixtures("policy")
 @pytest.mark.parametrize("version", VERSIONS)
-def test_network_policy(submitter, policy, version, record_property):
+def test_network_policy(submitter, version, record_property):
     run, problems = submitter.run(version, "policy", CASES, FIXED)
     problems += on_its_port(run) + all_by_faro(run)
     check(problems, run, record_property, addresses=listening(run))
 
 
-def test_port_outside_the_policy(submitter, policy, record_property):
+@pytest.mark.usefixtures("policy")
+def test_port_outside_the_policy(submitter, record_property):
     """Faro's connections are refused: Spark's own, whose port is admitted, bring the blocks."""
     conf = {**FIXED, "spark.faro.port": "7200", "spark.faro.fallback": "auto"}
     run, problems = submitter.run("4.3.0", "outside", CASES, conf)

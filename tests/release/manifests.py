@@ -1,4 +1,4 @@
-"""The manifests of docs/deployment as an archive: a base for kustomize, and files for spark-submit."""
+"""The manifests of docs/deployment as an archive: a base for kustomize, and pod templates."""
 
 from __future__ import annotations
 
