@@ -110,7 +110,7 @@ class Submitted:
                 command += ["--conf", f"{key}={value}"]
         command += [f"local://{images.JOBS}", SCRATCH, *map(str, arguments)]
         environment = {
-            **cluster.environment(),
+            **cluster.first.environment(),
             "SPARK_HOME": str(home),
             "JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
         }

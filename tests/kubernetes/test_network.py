@@ -64,10 +64,18 @@ def policy(ready, account):
     cluster.kubectl("delete", "networkpolicy", "--all", "-n", NAMESPACE)
 
 
+# Spark 4.2 and later make a policy for each application: its executors take all ports from its pods.
+WITHOUT_SPARKS = {
+    "spark.kubernetes.driver.pod.excludedFeatureSteps": (
+        "org.apache.spark.deploy.k8s.features.NetworkPolicyFeatureStep"
+    )
+}
+
+
 @pytest.mark.usefixtures("policy")
-@pytest.mark.parametrize("version", VERSIONS)
-def test_network_policy(submitter, version, record_property):
-    run, problems = submitter.run(version, "policy", CASES, FIXED)
+def test_network_policy(submitter, record_property):
+    """Pods take connections to the manifest's ports only."""
+    run, problems = submitter.run("4.3.0", "policy", CASES, {**FIXED, **WITHOUT_SPARKS})
     problems += on_its_port(run) + all_by_faro(run)
     check(problems, run, record_property, addresses=listening(run))
 
@@ -75,12 +83,25 @@ def test_network_policy(submitter, version, record_property):
 @pytest.mark.usefixtures("policy")
 def test_port_outside_the_policy(submitter, record_property):
     """Faro's connections are refused: Spark's own, whose port is admitted, bring the blocks."""
-    conf = {**FIXED, "spark.faro.port": "7200", "spark.faro.fallback": "auto"}
+    conf = {**FIXED, **WITHOUT_SPARKS, "spark.faro.port": "7200", "spark.faro.fallback": "auto"}
     run, problems = submitter.run("4.3.0", "outside", CASES, conf)
     by_faro, left = run.counted("remoteBlocks"), run.counted("fallbackBlocks")
     problems += [f"{by_faro} blocks came through a closed port"] if by_faro else []
     problems += [] if left else ["no block was left to Spark"]
     check(problems, run, record_property, left_to_spark=left)
+
+
+def test_sparks_own_policy(submitter, ready, record_property):
+    """That of Spark 4.2 and later admits Faro's port, whatever it is."""
+    ready.cluster.policies_hold()
+    running = submitter.start("4.3.0", "own", CASES)
+    running.await_line("CASE")
+    found = ready.cluster.get("networkpolicy", "-n", NAMESPACE)["items"]
+    policies = [one["metadata"]["name"] for one in found]
+    run = running.wait()
+    problems = problems_of(run, CASES)
+    problems += [] if len(policies) == 1 else [f"the policies are {policies}"]
+    check([*problems, *all_by_faro(run)], run, record_property, addresses=listening(run))
 
 
 def spread(place):
@@ -101,8 +122,7 @@ def spread(place):
     return target
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_two_nodes(submitter, ready, version, tmp_path, record_property):
+def test_two_nodes(submitter, ready, tmp_path, record_property):
     """Executors on nodes with network, files and kubelet of their own, over TCP."""
     ready.with_second_node()
     conf = {
@@ -110,7 +130,7 @@ def test_two_nodes(submitter, ready, version, tmp_path, record_property):
         "spark.executor.instances": "4",
         "spark.executor.memory": "512m",
     }
-    running = submitter.start(version, "nodes", CASES, conf)
+    running = submitter.start("4.3.0", "nodes", CASES, conf)
     run = running.wait()
     problems = problems_of(run, CASES)
     nodes = [pod["spec"].get("nodeName") for pod in running.pods("executor")]

@@ -100,8 +100,7 @@ def test_given_back(submitter, service, version, record_property):
     check([*problems, *wrong], run, record_property, maps=run.lines("MAPS "), **counts)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_tracked(submitter, version, record_property):
+def test_tracked(submitter, record_property):
     """Shuffle tracking: an executor without outputs leaves, those with outputs stay."""
     conf = {
         **ELASTIC,
@@ -110,7 +109,7 @@ def test_tracked(submitter, version, record_property):
         # Longer than a stage takes: the third comes when the case waits for it.
         "spark.dynamicAllocation.schedulerBacklogTimeout": "6s",
     }
-    run, problems = submitter.run(version, "tracked", ["idleGivenBack"], conf, main="PodJobs")
+    run, problems = submitter.run("4.3.0", "tracked", ["idleGivenBack"], conf, main="PodJobs")
     problems += [] if run.counted("remoteBlocks") else ["no block came through Faro"]
     problems += [f"{n} fall-backs"] if (n := run.counted("fallbacks")) else []
     check(problems, run, record_property, maps=run.lines("MAPS "))
