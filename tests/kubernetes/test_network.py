@@ -64,7 +64,7 @@ def policy(ready, account):
     cluster.kubectl("delete", "networkpolicy", "--all", "-n", NAMESPACE)
 
 
-# Spark 4.2 and later make a policy for each application: its executors take all ports from its pods.
+# Spark 4.2 and later make a policy for each application: its executors take all from its pods.
 WITHOUT_SPARKS = {
     "spark.kubernetes.driver.pod.excludedFeatureSteps": (
         "org.apache.spark.deploy.k8s.features.NetworkPolicyFeatureStep"
