@@ -195,6 +195,7 @@ class Cluster:
 
     def stop(self):
         """Idempotent."""
-        for node in reversed(self.nodes):
-            node.stop()
+        with contextlib.ExitStack() as all_of_them:
+            for node in self.nodes:
+                all_of_them.callback(node.stop)
         shutil.rmtree(self.place, ignore_errors=True)
