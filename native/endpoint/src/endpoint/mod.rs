@@ -15,7 +15,7 @@ use crate::counters::Counters;
 use crate::fetch::{Completion, RequestQueue};
 use crate::files::{Catalog, OutputFiles};
 use crate::local::{LocalBlock, LocalError};
-use crate::memory::{Memory, RegionMode, Staging};
+use crate::memory::{Memory, Staging};
 use crate::net::{Doorbell, PeerTable};
 use crate::schedule::Exchange;
 use crate::serve::IoPool;
@@ -183,7 +183,8 @@ impl Endpoint {
     pub fn forget_shuffle(&self, shuffle: u32) {
         self.catalog.forget(shuffle);
         self.memory.cache.forget(shuffle);
-        if self.memory.regions != RegionMode::Unpinned {
+        #[cfg(feature = "research")]
+        if self.memory.regions != crate::memory::RegionMode::Unpinned {
             // A mapping lives as long as it is exposed to a peer.
             self.memory.recall_all();
         }

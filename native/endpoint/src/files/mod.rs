@@ -6,6 +6,7 @@ mod descriptors;
 mod identity;
 mod index;
 mod last;
+#[cfg(feature = "research")]
 mod mapped;
 mod offsets;
 mod output;

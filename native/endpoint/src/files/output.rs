@@ -14,15 +14,14 @@ use super::descriptors::{Opened, OutputDescriptor};
 use super::identity::{FileIdentity, Files, OutputFileKind, OutputFiles};
 use super::index::{FirstRead, Index, Unlocated};
 use super::last::Last;
-use super::mapped;
+#[cfg(feature = "research")]
+use super::mapped::Mapping;
 use super::stores::Stores;
-use crate::memory::RegionMode;
-use faro_pool::{Lease, Pool};
 use faro_region::{ChunkCache, OpenFile, Region, RegionId, Sleep, Source};
 use faro_wire::block::PIECE_BYTES;
 use faro_wire::{BlockId, BlockStatus, OutputId};
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Times that files are opened again which do not fit each other, because Spark may be replacing them.
@@ -40,9 +39,9 @@ pub(crate) struct Output {
     index: Index,
     /// The index ends where the data file does.
     is_whole: bool,
-    /// `data` mapped for the device, after the first use; `None` in it if the file cannot be
-    /// mapped.
-    mapped: OnceLock<Option<Arc<Lease>>>,
+    /// `data` mapped for the device, in the modes that have it.
+    #[cfg(feature = "research")]
+    mapping: Mapping,
 }
 
 /// A contiguous run of bytes of one output.
@@ -182,7 +181,8 @@ impl Output {
             data: data_region,
             index: Index::new(index_region),
             is_whole: first.end == length,
-            mapped: OnceLock::new(),
+            #[cfg(feature = "research")]
+            mapping: Mapping::default(),
         })
     }
 
@@ -255,15 +255,13 @@ impl Output {
 
     /// Returns the bytes of the partitions as a mapping that the device can read, in modes that
     /// have one.
-    pub(crate) fn mapped(&self, pool: &Arc<Pool>, mode: RegionMode) -> Option<&Arc<Lease>> {
-        let region = self.data.as_ref()?;
-        let mapped = || {
-            mapped::map(pool, region, mode).unwrap_or_else(|error| {
-                log::warn!("a map output cannot be mapped and goes through the arena: {error}");
-                None
-            })
-        };
-        self.mapped.get_or_init(mapped).as_ref()
+    #[cfg(feature = "research")]
+    pub(crate) fn mapped(
+        &self,
+        pool: &Arc<faro_pool::Pool>,
+        mode: crate::memory::RegionMode,
+    ) -> Option<&Arc<faro_pool::Lease>> {
+        self.mapping.get(pool, self.data.as_ref()?, mode)
     }
 
     /// Fills `buffer` from `offset`, and says how much of it (all, if it may sleep).

@@ -1,5 +1,6 @@
+use super::super::index::PARTITIONS_PER_MISS;
 use super::*;
-use crate::files::index::PARTITIONS_PER_MISS;
+use faro_pool::Pool;
 use std::fs::File;
 
 fn open(files: &OutputFiles) -> Result<Output, BlockStatus> {

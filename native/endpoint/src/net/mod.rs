@@ -240,7 +240,7 @@ impl Net {
                 self.idleness.used(*connection);
             }
         }
-        if self.kind() == FabricKind::Verbs {
+        if self.kind().is_by_device() {
             let held = self.fabric.connection_bytes();
             self.counters.connection_bytes.set(held);
         }

@@ -51,7 +51,7 @@ public final class Peers {
     this.counters = counters;
   }
 
-  /** How long a request waits for its peer's card. With fallback=never nothing else delivers its blocks. */
+  /** Maximum wait of a request for its peer's card. With fallback=never nothing else delivers its blocks. */
   public static long waitMillis(boolean never, long requestTimeoutMillis) {
     return never ? requestTimeoutMillis : Math.min(MAX_WAIT_MILLIS, requestTimeoutMillis);
   }

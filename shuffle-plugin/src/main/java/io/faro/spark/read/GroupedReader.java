@@ -95,7 +95,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     return new StreamRecords(new StreamPart(fetched.stream(), part._1(), part._2(), failure));
   }
 
-  /** What the dependency asks for besides the records, as Spark's reader does it. */
+  /** Aggregates and sorts the records where the dependency asks for it, as Spark's reader does. */
   @SuppressWarnings("unchecked")
   private Iterator<Product2<K, C>> combined(Iterator<?> records) {
     Option<Aggregator<K, Object, C>> aggregator =

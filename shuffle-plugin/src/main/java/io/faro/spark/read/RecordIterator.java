@@ -35,7 +35,7 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   /** {@code null} with its records: the source is to be opened. */
   private volatile GuardedStream stream;
   private Iterator<Tuple2<Object, Object>> records;
-  /** Whether the task has a record of this source. */
+  /** True once the task has a record of this source. */
   private boolean handedOut;
   private boolean ended;
   /** The failure that ended the reading; {@code null}: none. Later calls throw it again and do not report an end. */

@@ -51,10 +51,10 @@ final class WriterConf {
    * being shorter than the frames of zstd.
    */
   int blockBytes(boolean packs) {
-    return packs ? Math.min(blockBytes, RowWriters.MOST_PACKED_BYTES) : blockBytes;
+    return packs ? Math.min(blockBytes, RowWriters.MAX_PACKED_BYTES) : blockBytes;
   }
 
-  /** What the buffers of one task take at most: less where tasks have little memory, by Spark's size of a page. */
+  /** Maximum bytes of one task's buffers: less where tasks have little memory, by Spark's size of a page. */
   long maxBytes(long pageBytes) {
     return Math.min(MAX_BUFFER_BYTES, PAGES * pageBytes);
   }

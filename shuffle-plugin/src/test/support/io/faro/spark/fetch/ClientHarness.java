@@ -43,7 +43,7 @@ final class ClientHarness {
   final Peers peers;
   /** The card that a look-up finds. */
   byte[] card = "*".getBytes(StandardCharsets.UTF_8);
-  /** Of the node service; {@code null}: the driver knows none. */
+  /** Card of the node service; {@code null}: the driver knows none. */
   byte[] serviceCard;
   Exception lookUpFails;
   boolean gone;

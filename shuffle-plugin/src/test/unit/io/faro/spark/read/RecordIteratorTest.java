@@ -45,7 +45,7 @@ class RecordIteratorTest {
   private final PartFailure failure = new PartFailure(null, null);
   private final TaskContext context = org.apache.spark.TaskContext$.MODULE$.empty();
   private final List<Integer> fetchedAgain = new ArrayList<>();
-  /** What comes when a part is fetched once more. */
+  /** The buffers that come when a part is fetched once more. */
   private final Deque<ManagedBuffer> answers = new ArrayDeque<>();
   private int handlesClosed;
   private Records blocks = new Records("lz4");
