@@ -4,6 +4,7 @@ mod cache;
 mod catalog;
 mod descriptors;
 mod identity;
+mod index;
 mod last;
 #[cfg(feature = "research")]
 mod mapped;
@@ -14,5 +15,6 @@ mod stores;
 
 pub(crate) use catalog::{Catalog, Lookup};
 pub use identity::OutputFiles;
-pub(crate) use output::{FileRange, Output, Unlocated};
+pub(crate) use index::Unlocated;
+pub(crate) use output::{FileRange, Output};
 pub(crate) use questions::Answer;

@@ -1,3 +1,4 @@
+use super::super::index::PARTITIONS_PER_MISS;
 use super::*;
 use faro_pool::Pool;
 use std::fs::File;

@@ -9,7 +9,7 @@ import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
 import io.faro.spark.fetch.RateLimitedLog;
 import io.faro.spark.fetch.SparksShuffles;
-import io.faro.spark.fetch.ToFile;
+import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.metrics.FaroSource;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reporter;
@@ -120,7 +120,7 @@ final class FaroExecutor {
         counters.outputsKept::increment, counters.outputsNotKept::increment);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
-    this.writers = new RowWriters(sparkConf, conf.writesRows, rowBlocks::allowed, transport::stage,
+    this.writers = new RowWriters(sparkConf, conf.writesRows, rowBlocks::allowed, endpoint::stage,
         counters.rowWriters::increment, counters::notWritten, counters.rowBlocks::add);
     this.summaryHook = new Thread(summary::log, "faro-summary");
   }
@@ -141,7 +141,7 @@ final class FaroExecutor {
   }
 
   private void announce() throws Exception {
-    byte[] card = transport.card();
+    byte[] card = endpoint.card();
     if (!cards.publish(card)) {
       log.info("Faro: this executor is being decommissioned and publishes no endpoint card; it fetches through Faro, "
           + "and peers get its map outputs by Spark's own fetch or from where they are moved to");
@@ -228,7 +228,7 @@ final class FaroExecutor {
     boolean closesSpark = spark != blocks.blockTransferService();
     FaroBlockStoreClient faroClient = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers,
         services, fallBack,
-        new ToFile(sparkConf, threads.files), sparks, counters, nanos);
+        new DownloadFiles(sparkConf, threads.files), sparks, counters, nanos);
     client = faroClient;
     readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs,
         counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);
@@ -273,7 +273,7 @@ final class FaroExecutor {
   void committed(int shuffleId, long mapId, StagedOutput staged) {
     OutputFiles files = outputs.resolve(shuffleId, mapId);
     if (files != null) {
-      transport.committed(shuffleId, mapId, files, staged);
+      endpoint.committed(shuffleId, mapId, files, staged);
       if (service != null) {
         service.handOver(shuffleId, mapId, files);
       }
@@ -294,11 +294,11 @@ final class FaroExecutor {
   }
 
   void forgetShuffle(int shuffleId) {
-    transport.forgetShuffle(shuffleId);
+    endpoint.forgetShuffle(shuffleId);
   }
 
   Map<String, Long> counters() {
-    Map<String, Long> all = new LinkedHashMap<>(transport.counters());
+    Map<String, Long> all = new LinkedHashMap<>(endpoint.counters());
     memory.addTo(all);
     all.put("sealedChannel", conf.security.sealed ? 1L : 0L);
     all.putAll(counters.snapshot());
@@ -327,7 +327,7 @@ final class FaroExecutor {
     if (service != null) {
       service.stop();
     }
-    transport.close();
+    endpoint.close();
     threads.stop();
   }
 }

@@ -103,7 +103,8 @@ public final class RowWriters {
       return NotWritten.CODEC;
     } else if (!PartitionSums.knows(conf.checksum)) {
       return NotWritten.CHECKSUM;
-    } else if (!conf.holds(dependency.partitioner().numPartitions(), context.taskMemoryManager().pageSizeBytes())) {
+    } else if (!PartitionLimit.allows(
+        dependency.partitioner().numPartitions(), conf, context.taskMemoryManager().pageSizeBytes())) {
       return NotWritten.PARTITIONS;
     } else if (!MapStatuses.available() || !RowSums.available()) {
       return NotWritten.NO_ACCESS;
