@@ -5,8 +5,8 @@ Such an installation has the layout of the project's own binary release. Celebor
 started by its own scripts. Uniffle's scripts take their settings and put their logs into the
 installation, and let only one coordinator run on a host, so its servers are started from its jars.
 
-The starts of Celeborn (0.5.4) and Uniffle (0.10.0, a snapshot) have run, with servers that were built
-from their sources.
+The starts of Celeborn (0.5.4) and Uniffle (0.10.0, a snapshot) have run, with servers that were
+built from their sources.
 """
 
 from __future__ import annotations
