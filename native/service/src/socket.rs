@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 /// Descriptors of one message: an index and a data file.
 const MAX_DESCRIPTORS: usize = 2;
 
-/// Why there is no message.
+/// The reason that there is no message.
 #[derive(Debug, Error)]
 pub enum SocketError {
     #[error("the other side has closed the connection")]
