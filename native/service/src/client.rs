@@ -140,6 +140,21 @@ impl Client {
         self.tell(&Request::Forget { shuffle }, &[])
     }
 
+    /// Service `at` of the application's `of` services has that card; each output is to have `replicas` copies.
+    ///
+    /// # Errors
+    /// The service was not told.
+    pub fn host(&self, replicas: u8, at: u32, of: u32, card: &[u8]) -> Result<(), ClientError> {
+        let card = card.to_owned();
+        let host = Request::Host {
+            replicas,
+            at,
+            of,
+            card,
+        };
+        self.tell(&host, &[])
+    }
+
     /// The application has ended.
     ///
     /// # Errors

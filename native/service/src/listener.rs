@@ -305,7 +305,12 @@ impl Connection<'_> {
                 .register(&hello, self.user)
                 .map(First::Executor),
             Ok(Request::Status) => Ok(First::Status),
-            Ok(Request::Output { .. } | Request::Forget { .. } | Request::End) => {
+            Ok(
+                Request::Output { .. }
+                | Request::Forget { .. }
+                | Request::End
+                | Request::Host { .. },
+            ) => {
                 let text = "the first message is no greeting".to_owned();
                 Err((Refusal::Message, text))
             }
@@ -362,6 +367,8 @@ impl Connection<'_> {
                         KeepError::Quota { .. } => Refusal::Quota,
                         KeepError::Full => Refusal::Full,
                         KeepError::Ended => Refusal::Ended,
+                        // These two are of copies.
+                        KeepError::Removed | KeepError::Own => Refusal::Message,
                         KeepError::Descriptors { .. }
                         | KeepError::Linking(_)
                         | KeepError::Unreadable(_) => Refusal::System,
@@ -375,6 +382,14 @@ impl Connection<'_> {
                 self.service.count_removed(application.forget(shuffle));
                 Ok(())
             }
+            Request::Host {
+                replicas,
+                at,
+                of,
+                card,
+            } => application
+                .host((replicas, at, of), card)
+                .map_err(|text| (Refusal::Message, text)),
             Request::End => {
                 self.service.end(application.key, "has ended");
                 Ok(())
