@@ -309,7 +309,8 @@ impl Connection<'_> {
                 Request::Output { .. }
                 | Request::Forget { .. }
                 | Request::End
-                | Request::Host { .. },
+                | Request::Host { .. }
+                | Request::Behind,
             ) => {
                 let text = "the first message is no greeting".to_owned();
                 Err((Refusal::Message, text))
@@ -326,7 +327,7 @@ impl Connection<'_> {
                 other => other?,
             };
             match self.answer(application, received) {
-                Ok(()) => self.reply(&Reply::Done)?,
+                Ok(reply) => self.reply(&reply)?,
                 Err(refused) => {
                     self.service
                         .counters
@@ -344,7 +345,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    fn answer(&self, application: &Application, received: Received) -> Result<(), Refused> {
+    fn answer(&self, application: &Application, received: Received) -> Result<Reply, Refused> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
@@ -376,11 +377,11 @@ impl Connection<'_> {
                     (why, error.to_string())
                 })?;
                 self.service.count_kept(kept.how);
-                Ok(())
+                Ok(Reply::Done)
             }
             Request::Forget { shuffle } => {
                 self.service.count_removed(application.forget(shuffle));
-                Ok(())
+                Ok(Reply::Done)
             }
             Request::Host {
                 replicas,
@@ -389,10 +390,12 @@ impl Connection<'_> {
                 card,
             } => application
                 .host((replicas, at, of), card)
+                .map(|()| Reply::Done)
                 .map_err(|text| (Refusal::Message, text)),
+            Request::Behind => Ok(Reply::Behind(application.replicas_behind())),
             Request::End => {
                 self.service.end(application.key, "has ended");
-                Ok(())
+                Ok(Reply::Done)
             }
         }
     }

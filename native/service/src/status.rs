@@ -118,6 +118,6 @@ pub fn ask_status(directory: &Path, timeout: Duration) -> Result<(u32, Status), 
     }
     match Reply::decode(&answer)? {
         Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-        Reply::Welcome { .. } | Reply::Done => Err(ClientError::Unexpected),
+        Reply::Welcome { .. } | Reply::Done | Reply::Behind(_) => Err(ClientError::Unexpected),
     }
 }

@@ -34,6 +34,7 @@ fn requests() -> impl Strategy<Value = Request> {
         (0..=i32::MAX as u32).prop_map(|shuffle| Request::Forget { shuffle }),
         Just(Request::End),
         Just(Request::Status),
+        Just(Request::Behind),
         (
             any::<u8>(),
             any::<u32>(),
@@ -69,6 +70,7 @@ proptest! {
         for reply in [
             Reply::Welcome { card: card.clone() },
             Reply::Done,
+            Reply::Behind(card.len() as u64),
             Reply::Refused { why: Refusal::Quota, text: text.clone() },
         ] {
             prop_assert_eq!(Reply::decode(&reply.encode()).unwrap(), reply);

@@ -179,10 +179,10 @@ fn each_output_is_copied_to_the_hosts_that_readers_calculate() {
     for map in 0..40 {
         let source = map as usize % 4;
         let order = order(4, source, id(map));
-        for at in 0..4 {
+        for (at, client) in clients.iter().enumerate() {
             let has_it = at == source || order[..2].contains(&at);
             let wanted = has_it.then(|| partitions(map));
-            assert_eq!(served(&reader, &clients[at], map), wanted, "{map} at {at}");
+            assert_eq!(served(&reader, client, map), wanted, "{map} at {at}");
         }
     }
     reader.close();
@@ -250,8 +250,10 @@ fn a_quota_counts_copies_and_the_source_says_what_is_behind() {
     });
     assert_eq!(hosts[1].figure("replicas"), 2);
     until("the source knows of two", || {
-        hosts[0].figure("replicas_behind") == 3
+        clients[0].behind().unwrap() == 3
     });
+    assert_eq!(hosts[0].figure("replicas_behind"), 3);
+    assert_eq!(clients[1].behind().unwrap(), 0);
     assert!(!hosts[1].names().iter().any(|name| name.starts_with("copy")));
 }
 
