@@ -84,12 +84,9 @@ mod tests {
     #[test]
     fn java_calculates_the_same() {
         let of = |shuffle_id, map_id| order(6, 1, OutputId { shuffle_id, map_id });
-        println!(
-            "{:?} {:?} {:?}",
-            of(0, 0),
-            of(7, 123_456_789_012),
-            of(2_147_483_646, i64::MAX)
-        );
+        assert_eq!(of(0, 0), [3, 4, 2, 0, 5]);
+        assert_eq!(of(7, 123_456_789_012), [4, 0, 3, 2, 5]);
+        assert_eq!(of(2_147_483_646, i64::MAX), [4, 3, 0, 5, 2]);
     }
 
     #[test]
