@@ -12,7 +12,7 @@ use faro_endpoint::{
 use faro_sync::lock;
 use faro_wire::OutputId;
 use ring::digest;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -166,6 +166,7 @@ impl Application {
             pages: Arc::clone(&self.pages),
             throttle: Arc::clone(&self.copying.throttle),
             counts: Arc::clone(&self.copying.counts),
+            has_said: AtomicBool::new(false),
         };
         let thread = std::thread::Builder::new()
             .name("faro-copier".to_owned())

@@ -391,7 +391,8 @@ impl Connection<'_> {
             } => application
                 .host((replicas, at, of), card)
                 .map(|()| Reply::Done)
-                .map_err(|text| (Refusal::Message, text)),
+                // The connection goes on: outputs are handed over by it.
+                .map_err(|text| (Refusal::Full, text)),
             Request::Behind => Ok(Reply::Behind(application.replicas_behind())),
             Request::End => {
                 self.service.end(application.key, "has ended");

@@ -126,8 +126,10 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
             port = free_port()
             conf["spark.shuffle.service.port"] = str(port)
             service = start_service(own_home, port, conf, environment, place)
-        for directory in directories_of_services(scenario, scratch):
-            node_services.append(start_node_service(directory, place, environment))
+        node_services.extend(
+            start_node_service(directory, place, environment)
+            for directory in directories_of_services(scenario, scratch)
+        )
         command = submit_command(
             own_home,
             version,

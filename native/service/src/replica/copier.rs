@@ -17,8 +17,9 @@ use faro_endpoint::Endpoint;
 use faro_wire::OutputId;
 use rustix::process::geteuid;
 use std::collections::HashMap;
+use std::fmt;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -52,6 +53,8 @@ pub(crate) struct Copier {
     pub(crate) pages: Arc<Pages>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) counts: Arc<CopyCounts>,
+    /// Whether a line of the log has said that something is not copied.
+    pub(crate) has_said: AtomicBool,
 }
 
 impl Copier {
@@ -59,10 +62,9 @@ impl Copier {
     pub(crate) fn run(&self) {
         let own = self.endpoint.card();
         let mut followed: HashMap<usize, Followed> = HashMap::new();
-        let mut warned = false;
         while !self.endpoint.is_closed() {
             if let Err(error) = self.list() {
-                self.warn(&mut warned, &error.to_string());
+                self.say(format_args!("its list cannot be written: {error}"));
             }
             let hosts = self.replicas.hosts();
             let cards = hosts.all().unwrap_or_default();
@@ -105,13 +107,17 @@ impl Copier {
         }
     }
 
-    fn warn(&self, warned: &mut bool, why: &str) {
-        if !std::mem::replace(warned, true) {
-            log::warn!(
-                "map outputs of application {} have no replica: {why}",
-                self.application
-            );
-        }
+    /// The first time for all to see: the causes mostly stay.
+    fn say(&self, what: fmt::Arguments<'_>) {
+        let level = match self.has_said.swap(true, Ordering::Relaxed) {
+            false => log::Level::Info,
+            true => log::Level::Debug,
+        };
+        log::log!(
+            level,
+            "map outputs of application {} are not copied: {what}",
+            self.application
+        );
     }
 
     /// Writes pages until all that is here is listed.
@@ -210,12 +216,8 @@ impl Copier {
                     }
                     Err(error) => {
                         self.counts.refused.fetch_add(1, Ordering::Relaxed);
-                        log::info!(
-                            "map output {}/{} of application {} has no copy here: {error}",
-                            id.shuffle_id,
-                            id.map_id,
-                            self.application
-                        );
+                        let OutputId { shuffle_id, map_id } = id;
+                        self.say(format_args!("{shuffle_id}/{map_id}: {error}"));
                         Ok(())
                     }
                 }

@@ -22,8 +22,6 @@ import java.util.Map;
  */
 final class HostList {
   private static final int MAX_CARD = 4_096;
-  /** As many as a service takes ({@code native/service/src/replica/hosts.rs}). */
-  static final int MAX_HOSTS = 4_096;
 
   private final List<byte[]> cards = new ArrayList<>();
   /** The version in which each card came. */
