@@ -5,7 +5,8 @@ import java.util.Collections;
 
 /** Finds the cards of node services by their places in the application's list. */
 public final class ReplicaCards implements CardStore {
-  private static final String NAME = "of node service";
+  /** In the place of an executor's id; the tab shows it. */
+  private static final String NAME = "(copies)";
 
   private final ServiceHosts hosts;
 
@@ -15,7 +16,7 @@ public final class ReplicaCards implements CardStore {
 
   /** The service at that place, as a peer. */
   public static PeerKey peer(int place) {
-    return new PeerKey(NAME, Integer.toString(place), place);
+    return new PeerKey(NAME, "node-service-" + place, place);
   }
 
   @Override
