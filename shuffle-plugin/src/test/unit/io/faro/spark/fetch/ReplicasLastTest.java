@@ -62,7 +62,7 @@ class ReplicasLastTest {
   }
 
   @Test
-  void whatIsNotThereIsAskedFurtherDown() {
+  void whatIsNotThereIsAskedFurtherDown() throws IOException {
     h.fetch(ClientHarness.blocks(1));
     refused(0);
     refused(1);
