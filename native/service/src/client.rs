@@ -84,7 +84,7 @@ impl Client {
                 card,
             }),
             Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-            Reply::Done => Err(ClientError::Unexpected),
+            Reply::Done | Reply::Behind(_) => Err(ClientError::Unexpected),
         }
     }
 
@@ -140,6 +140,21 @@ impl Client {
         self.tell(&Request::Forget { shuffle }, &[])
     }
 
+    /// Service `at` of the application's `of` services has that card; each output is to have `replicas` copies.
+    ///
+    /// # Errors
+    /// The service was not told.
+    pub fn host(&self, replicas: u8, at: u32, of: u32, card: &[u8]) -> Result<(), ClientError> {
+        let card = card.to_owned();
+        let host = Request::Host {
+            replicas,
+            at,
+            of,
+            card,
+        };
+        self.tell(&host, &[])
+    }
+
     /// The application has ended.
     ///
     /// # Errors
@@ -148,13 +163,36 @@ impl Client {
         self.tell(&Request::End, &[])
     }
 
+    /// Copies of the application's outputs of this host that other services do not have yet.
+    ///
+    /// # Errors
+    /// The service does not say.
+    pub fn behind(&self) -> Result<u64, ClientError> {
+        self.exchange(&Request::Behind, &[], |reply| match reply {
+            Reply::Behind(copies) => Some(copies),
+            Reply::Done | Reply::Refused { .. } | Reply::Welcome { .. } => None,
+        })
+    }
+
     fn tell(&self, request: &Request, files: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        self.exchange(request, files, |reply| match reply {
+            Reply::Done => Some(()),
+            Reply::Behind(_) | Reply::Refused { .. } | Reply::Welcome { .. } => None,
+        })
+    }
+
+    /// `expected` takes the answer that the request may have.
+    fn exchange<T>(
+        &self,
+        request: &Request,
+        files: &[BorrowedFd<'_>],
+        expected: impl FnOnce(Reply) -> Option<T>,
+    ) -> Result<T, ClientError> {
         let mut held = lock(&self.socket);
         let socket = held.as_ref().ok_or(ClientError::Lost)?;
         let told = match ask(socket, request, files) {
-            Ok(Reply::Done) => Ok(()),
             Ok(Reply::Refused { why, text }) => Err(ClientError::Refused { why, text }),
-            Ok(Reply::Welcome { .. }) => Err(ClientError::Unexpected),
+            Ok(reply) => expected(reply).ok_or(ClientError::Unexpected),
             Err(error) => Err(error),
         };
         if told.as_ref().is_err_and(ClientError::is_lost) {

@@ -305,7 +305,13 @@ impl Connection<'_> {
                 .register(&hello, self.user)
                 .map(First::Executor),
             Ok(Request::Status) => Ok(First::Status),
-            Ok(Request::Output { .. } | Request::Forget { .. } | Request::End) => {
+            Ok(
+                Request::Output { .. }
+                | Request::Forget { .. }
+                | Request::End
+                | Request::Host { .. }
+                | Request::Behind,
+            ) => {
                 let text = "the first message is no greeting".to_owned();
                 Err((Refusal::Message, text))
             }
@@ -321,7 +327,7 @@ impl Connection<'_> {
                 other => other?,
             };
             match self.answer(application, received) {
-                Ok(()) => self.reply(&Reply::Done)?,
+                Ok(reply) => self.reply(&reply)?,
                 Err(refused) => {
                     self.service
                         .counters
@@ -339,7 +345,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    fn answer(&self, application: &Application, received: Received) -> Result<(), Refused> {
+    fn answer(&self, application: &Application, received: Received) -> Result<Reply, Refused> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
@@ -362,6 +368,8 @@ impl Connection<'_> {
                         KeepError::Quota { .. } => Refusal::Quota,
                         KeepError::Full => Refusal::Full,
                         KeepError::Ended => Refusal::Ended,
+                        // These two are of copies.
+                        KeepError::Removed | KeepError::Own => Refusal::Message,
                         KeepError::Descriptors { .. }
                         | KeepError::Linking(_)
                         | KeepError::Unreadable(_) => Refusal::System,
@@ -369,15 +377,26 @@ impl Connection<'_> {
                     (why, error.to_string())
                 })?;
                 self.service.count_kept(kept.how);
-                Ok(())
+                Ok(Reply::Done)
             }
             Request::Forget { shuffle } => {
                 self.service.count_removed(application.forget(shuffle));
-                Ok(())
+                Ok(Reply::Done)
             }
+            Request::Host {
+                replicas,
+                at,
+                of,
+                card,
+            } => application
+                .host((replicas, at, of), card)
+                .map(|()| Reply::Done)
+                // The connection goes on: outputs are handed over by it.
+                .map_err(|text| (Refusal::Full, text)),
+            Request::Behind => Ok(Reply::Behind(application.replicas_behind())),
             Request::End => {
                 self.service.end(application.key, "has ended");
-                Ok(())
+                Ok(Reply::Done)
             }
         }
     }

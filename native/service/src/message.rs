@@ -7,11 +7,14 @@
 //!   FORGET   u32 shuffle
 //!   END      (nothing)
 //!   STATUS   "faro" | u16 version                         not from executors: what the service has, see `status`
+//!   HOST     u8 replicas | u32 at | u32 of | bytes card   service `at` of the application's `of` services
+//!   BEHIND   (nothing)                                    how many copies the application's outputs of here lack
 //!  answer  | u8 kind | body
 //!   WELCOME  bytes card
 //!   DONE     (nothing)
 //!   REFUSED  u8 why | text
-//!   STATUS   text version | 10 u64, see `status`
+//!   STATUS   text version | 14 u64, see `status`
+//!   BEHIND   u64 copies
 //!  text, bytes: u16 length, then as many bytes
 //! ```
 //! HELLO and STATUS begin with their version, so that another version can be refused with a line that names both.
@@ -23,13 +26,17 @@ use thiserror::Error;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Of these layouts.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The longest message; a card takes up to 4 KiB.
 pub const MAX_MESSAGE: usize = 8 << 10;
 /// The longest id of an application or an executor.
 const MAX_NAME: usize = 255;
 /// The longest secret of Spark.
 const MAX_SECRET: usize = 2 << 10;
+/// An answer's first byte; 4 is that of a status.
+const BEHIND: u8 = 5;
+/// The longest card.
+const MAX_CARD: usize = 4 << 10;
 const MAGIC: &[u8; 4] = b"faro";
 const TOKEN_BYTES: usize = 32;
 
@@ -123,6 +130,16 @@ pub enum Request {
     End,
     /// What the service has; the first and only message of a connection.
     Status,
+    /// One of the services of the application, by its place in their list.
+    Host {
+        /// Copies of each output.
+        replicas: u8,
+        at: u32,
+        of: u32,
+        card: Vec<u8>,
+    },
+    /// How many copies of the application's outputs of this host other services do not have yet.
+    Behind,
 }
 
 /// What the service answers.
@@ -137,6 +154,8 @@ pub enum Reply {
         why: Refusal,
         text: String,
     },
+    /// Copies that other services do not have yet.
+    Behind(u64),
 }
 
 /// Why the service refuses.
@@ -237,6 +256,19 @@ impl Request {
                 out.extend_from_slice(MAGIC);
                 out.extend_from_slice(&VERSION.to_le_bytes());
             }
+            Self::Host {
+                replicas,
+                at,
+                of,
+                card,
+            } => {
+                out.push(8);
+                out.push(*replicas);
+                out.extend_from_slice(&at.to_le_bytes());
+                out.extend_from_slice(&of.to_le_bytes());
+                put(&mut out, card);
+            }
+            Self::Behind => out.push(9),
         }
         out
     }
@@ -262,6 +294,13 @@ impl Request {
                 body.version()?;
                 Self::Status
             }
+            8 => Self::Host {
+                replicas: body.u8("replicas")?,
+                at: u32::from_le_bytes(body.array("place of a service")?),
+                of: u32::from_le_bytes(body.array("number of services")?),
+                card: body.bytes("card", MAX_CARD, "up to 4096")?.to_vec(),
+            },
+            9 => Self::Behind,
             got => return Err(MessageError::Kind { got }),
         };
         body.end()?;
@@ -286,6 +325,10 @@ impl Reply {
                 let cut = text.char_indices().take(500).last();
                 let end = cut.map_or(0, |(at, c)| at + c.len_utf8());
                 put(&mut out, &text.as_bytes()[..end]);
+            }
+            Self::Behind(copies) => {
+                out.push(BEHIND);
+                out.extend_from_slice(&copies.to_le_bytes());
             }
         }
         out
@@ -313,6 +356,7 @@ impl Reply {
                     text: String::from_utf8_lossy(text).into_owned(),
                 }
             }
+            BEHIND => Self::Behind(body.u64("copies")?),
             got => return Err(MessageError::Kind { got }),
         };
         body.end()?;

@@ -34,6 +34,19 @@ fn requests() -> impl Strategy<Value = Request> {
         (0..=i32::MAX as u32).prop_map(|shuffle| Request::Forget { shuffle }),
         Just(Request::End),
         Just(Request::Status),
+        Just(Request::Behind),
+        (
+            any::<u8>(),
+            any::<u32>(),
+            any::<u32>(),
+            proptest::collection::vec(any::<u8>(), 0..4_097)
+        )
+            .prop_map(|(replicas, at, of, card)| Request::Host {
+                replicas,
+                at,
+                of,
+                card
+            }),
     ]
 }
 
@@ -57,6 +70,7 @@ proptest! {
         for reply in [
             Reply::Welcome { card: card.clone() },
             Reply::Done,
+            Reply::Behind(card.len() as u64),
             Reply::Refused { why: Refusal::Quota, text: text.clone() },
         ] {
             prop_assert_eq!(Reply::decode(&reply.encode()).unwrap(), reply);
@@ -64,12 +78,13 @@ proptest! {
     }
 
     #[test]
-    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 10]>()) {
+    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 14]>()) {
         let [applications, executors, outputs, output_bytes, linked, kept_open, refused, removed, served_blocks,
-             served_bytes] = figures;
+             served_bytes, replicas, replicas_behind, copied_bytes, copies_refused] = figures;
         let status = Status {
             version, applications, executors, outputs, output_bytes, linked, kept_open, refused, removed,
             served_blocks, served_bytes,
+            replicas, replicas_behind, copied_bytes, copies_refused,
         };
         let bytes = status.encode();
         prop_assert_eq!(Status::decode(&bytes).unwrap(), status);

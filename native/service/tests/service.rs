@@ -44,6 +44,7 @@ fn options(dir: &Path) -> Options {
         quota: 1 << 20,
         idle: IDLE,
         users: Users::Own,
+        replica_bandwidth: 1 << 40,
     }
 }
 

@@ -28,10 +28,12 @@ final class Message {
     KEPT,
     /** The reason that outputs of the executor are not kept, as text; the answer has nothing. */
     NOT_KEPT,
-    /** Nothing; the card of the service that keeps the executor's outputs, or nothing. */
+    /** Nothing; {@link KeptBy} of the service that keeps the executor's outputs, or nothing. */
     CARD,
     /** Nothing; an answer comes when the application ends. */
-    END
+    END,
+    /** The version of the list of services that the executor has, as an int; {@link HostList} when there is a newer one. */
+    HOSTS
   }
 
   final Kind kind;
