@@ -11,9 +11,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
 /**
- * Asks services of other hosts for what neither the node service of an executor's host nor the executor has brought of a
- * request. Which services may have a copy is calculated for each block; in each round every missing block is asked from
- * one of them. What no copy brings is left, with the reason why the executor did not bring it.
+ * Asks services of other hosts for what neither the node service of an executor's host nor the executor has brought of
+ * a request. Which services may have a copy is calculated for each block; in each round every missing block is asked
+ * from one of them. What no copy brings is left, with the reason why the executor did not bring it.
  */
 final class FromReplicas implements Receiver {
   /** Calculates the places of services that may have copies of an output, in the order in which to ask them. */

@@ -32,7 +32,7 @@ final class Message {
     CARD,
     /** Nothing; an answer comes when the application ends. */
     END,
-    /** The version of the list of services that the executor has, as an int; {@link HostList} when there is a newer one. */
+    /** The version of the executor's list of services, as an int; answered by {@link HostList} when it is newer. */
     HOSTS
   }
 
