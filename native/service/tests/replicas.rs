@@ -178,7 +178,7 @@ fn each_output_is_copied_to_the_hosts_that_readers_calculate() {
     let reader = reader();
     for map in 0..40 {
         let source = map as usize % 4;
-        let order = order(4, source, id(map));
+        let order = order(0..4, source, id(map));
         for (at, client) in clients.iter().enumerate() {
             let has_it = at == source || order[..2].contains(&at);
             let wanted = has_it.then(|| partitions(map));

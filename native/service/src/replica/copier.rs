@@ -4,6 +4,7 @@
 //! list, so that all services read from different ones.
 
 use super::answers::answer;
+use super::hosts::Hosts;
 use super::names::{indexes_of, Asked};
 use super::pages::{Entry, Pages, MAX_ENTRIES, MAX_PAGE};
 use super::placement::has_copy;
@@ -69,12 +70,19 @@ impl Copier {
             let hosts = self.replicas.hosts();
             let cards = hosts.all().unwrap_or_default();
             let here = cards.iter().position(|card| **card == own);
+            let places = Hosts::places(&cards);
             let mut goes_on = false;
             for step in 1..cards.len() {
                 let Some(here) = here else {
                     break;
                 };
                 let at = (here + step) % cards.len();
+                if cards[at].is_empty() {
+                    if followed.remove(&at).is_some() {
+                        self.replicas.begins_anew(at);
+                    }
+                    continue;
+                }
                 let one = followed.entry(at).or_insert_with(|| Followed::new(&[]));
                 if one.card != cards[at] {
                     *one = Followed::new(cards[at]);
@@ -83,7 +91,7 @@ impl Copier {
                 let place = Place {
                     here,
                     at,
-                    of: cards.len(),
+                    hosts: &places,
                     replicas: hosts.replicas,
                 };
                 match self.follow(place, one) {
@@ -153,7 +161,7 @@ impl Copier {
     }
 
     /// Reads the next pages of one service, and copies. Returns whether there may be more.
-    fn follow(&self, place: Place, one: &mut Followed) -> Result<bool, PullError> {
+    fn follow(&self, place: Place<'_>, one: &mut Followed) -> Result<bool, PullError> {
         if one.rests.is_some_and(|(until, _)| Instant::now() < until) {
             return Ok(false);
         }
@@ -179,7 +187,7 @@ impl Copier {
         Ok(true)
     }
 
-    fn take(&self, place: Place, pull: &Pull<'_>, entry: Entry) -> Result<(), PullError> {
+    fn take(&self, place: Place<'_>, pull: &Pull<'_>, entry: Entry) -> Result<(), PullError> {
         match entry {
             Entry::Removed(shuffle) => {
                 self.store.forget_replicas(shuffle);
@@ -197,11 +205,13 @@ impl Copier {
                 let Place {
                     here,
                     at,
-                    of,
+                    hosts,
                     replicas,
                 } = place;
                 let bytes = data + u64::from(index);
-                if !has_copy(here, of, at, replicas, id) || self.store.bytes_of(id) == Some(bytes) {
+                if !has_copy(here, hosts, at, replicas, id)
+                    || self.store.bytes_of(id) == Some(bytes)
+                {
                     return Ok(());
                 }
                 match self.copy(pull, id, data, index) {
@@ -259,10 +269,11 @@ enum CopyError {
 
 /// Where a service stands in the list of the application's.
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<'a> {
     here: usize,
     at: usize,
-    of: usize,
+    /// All places that have a service.
+    hosts: &'a [usize],
     replicas: usize,
 }
 

@@ -1,5 +1,6 @@
 //! The services of an application, by their places in the driver's list. It only grows: a service that is started again
-//! keeps its place and has another card there.
+//! keeps its place and has another card there. An empty card is that of a place without a service: two places turned out
+//! to be one service.
 
 /// Most services of an application.
 pub(crate) const MAX_HOSTS: u32 = 4_096;
@@ -33,9 +34,17 @@ impl Hosts {
         (known.len() == self.of && self.of == self.cards.len()).then_some(known)
     }
 
+    /// Places that have a service, of all cards.
+    pub(crate) fn places(cards: &[&[u8]]) -> Vec<usize> {
+        let places = (0..cards.len()).filter(|at| !cards[*at].is_empty());
+        places.collect()
+    }
+
     /// Copies that each output should have.
     pub(crate) fn wanted(&self) -> usize {
-        self.replicas.min(self.of.saturating_sub(1))
+        let empty = |card: &&Option<Vec<u8>>| card.as_ref().is_some_and(Vec::is_empty);
+        let services = self.of - self.cards.iter().filter(empty).count();
+        self.replicas.min(services.saturating_sub(1))
     }
 }
 
@@ -57,5 +66,10 @@ mod tests {
         hosts.told(2, 1, 5, b"B".to_vec());
         assert_eq!(hosts.all().unwrap()[1], b"B");
         assert_eq!(hosts.wanted(), 2);
+        for gone in [0, 2, 4] {
+            hosts.told(2, gone, 5, Vec::new());
+        }
+        assert_eq!(Hosts::places(&hosts.all().unwrap()), [1, 3]);
+        assert_eq!(hosts.wanted(), 1);
     }
 }

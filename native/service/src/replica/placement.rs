@@ -18,10 +18,11 @@ fn score(host: usize, id: OutputId) -> u64 {
     mix(mix(host ^ u64::from(id.shuffle_id)) ^ id.map_id as u64)
 }
 
-/// All hosts but the one that has the output, the first to get a copy first.
+/// All of the hosts but the one that has the output, the first to get a copy first.
 #[must_use]
-pub fn order(hosts: usize, source: usize, id: OutputId) -> Vec<usize> {
-    let mut others: Vec<usize> = (0..hosts).filter(|host| *host != source).collect();
+pub fn order(hosts: impl IntoIterator<Item = usize>, source: usize, id: OutputId) -> Vec<usize> {
+    let others = hosts.into_iter().filter(|host| *host != source);
+    let mut others: Vec<usize> = others.collect();
     others.sort_by_key(|host| (std::cmp::Reverse(score(*host, id)), *host));
     others
 }
@@ -29,7 +30,7 @@ pub fn order(hosts: usize, source: usize, id: OutputId) -> Vec<usize> {
 /// Whether `host` is among the first `replicas` of `order`.
 pub(crate) fn has_copy(
     host: usize,
-    hosts: usize,
+    hosts: &[usize],
     source: usize,
     replicas: usize,
     id: OutputId,
@@ -39,8 +40,10 @@ pub(crate) fn has_copy(
         let theirs = score(other, id);
         theirs > own || (theirs == own && other < host)
     };
-    let others = (0..hosts).filter(|other| *other != source && *other != host);
-    host != source && others.filter(|other| before(*other)).count() < replicas
+    let others = hosts
+        .iter()
+        .filter(|other| **other != source && **other != host);
+    host != source && others.filter(|other| before(**other)).count() < replicas
 }
 
 #[cfg(test)]
@@ -56,14 +59,14 @@ mod tests {
 
     #[test]
     fn copies_are_on_other_hosts_and_evenly_spread() {
-        let mut got = [0; 8];
+        let (mut got, hosts) = ([0; 8], Vec::from_iter(0..8));
         for map in 0..8_000 {
-            let order = order(8, 2, id(map));
+            let order = order(0..8, 2, id(map));
             assert_eq!(order.len(), 7);
             assert!(!order.contains(&2));
             for host in 0..8 {
                 let is_first = order[..2].contains(&host);
-                assert_eq!(has_copy(host, 8, 2, 2, id(map)), is_first);
+                assert_eq!(has_copy(host, &hosts, 2, 2, id(map)), is_first);
             }
             got[order[0]] += 1;
         }
@@ -74,16 +77,16 @@ mod tests {
     #[test]
     fn a_host_that_joins_moves_nothing_between_others() {
         for map in 0..1_000 {
-            let mut after = order(9, 0, id(map));
+            let mut after = order(0..9, 0, id(map));
             after.retain(|host| *host != 8);
-            assert_eq!(after, order(8, 0, id(map)));
+            assert_eq!(after, order(0..8, 0, id(map)));
         }
     }
 
     /// The same in PlacementTest.java.
     #[test]
     fn java_calculates_the_same() {
-        let of = |shuffle_id, map_id| order(6, 1, OutputId { shuffle_id, map_id });
+        let of = |shuffle_id, map_id| order(0..6, 1, OutputId { shuffle_id, map_id });
         assert_eq!(of(0, 0), [3, 4, 2, 0, 5]);
         assert_eq!(of(7, 123_456_789_012), [4, 0, 3, 2, 5]);
         assert_eq!(of(2_147_483_646, i64::MAX), [4, 3, 0, 5, 2]);
@@ -91,7 +94,7 @@ mod tests {
 
     #[test]
     fn few_hosts_have_fewer_copies() {
-        assert_eq!(order(1, 0, id(1)), [0; 0]);
-        assert!(has_copy(1, 2, 0, 3, id(1)) && !has_copy(0, 2, 0, 3, id(1)));
+        assert_eq!(order(0..1, 0, id(1)), [0; 0]);
+        assert!(has_copy(1, &[0, 1], 0, 3, id(1)) && !has_copy(0, &[0, 1], 0, 3, id(1)));
     }
 }

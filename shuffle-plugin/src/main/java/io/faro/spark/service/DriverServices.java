@@ -58,7 +58,10 @@ final class DriverServices {
         synchronized (this) {
           int before = hosts.version();
           // Executors that ended before the service was restarted cannot tell its new card: it has their place.
-          places.put(message.executor, hosts.put(kept[0], kept[1]));
+          int known = hosts.place(kept[1]);
+          int place = hosts.put(kept[0], kept[1]);
+          places.replaceAll((executor, old) -> old == known ? place : old);
+          places.put(message.executor, place);
           behind = hosts.version() == before ? Collections.emptyList() : takeAll(watching);
         }
         answer.accept(NOTHING);

@@ -10,11 +10,15 @@ import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 
 /**
  * The node services of an application, one for each host, as the driver lists them. The list only grows: a service that
  * was started again keeps its place and has another card there. So a place means the same host everywhere, and a list
  * that is behind is the beginning of the newer one. Each change has a number, so that only changes are sent.
+ *
+ * <p>After a restart an executor that has not seen the older card may come first, and its service gets a place of its own.
+ * When one comes that has seen both, that place is left without a service: an empty card.
  *
  * <pre>
  *   i32 version | i32 services, then for each that is newer: i32 place | i32 n, n bytes of card
@@ -22,6 +26,7 @@ import java.util.Map;
  */
 final class HostList {
   private static final int MAX_CARD = 4_096;
+  private static final byte[] NO_CARD = {};
 
   private final List<byte[]> cards = new ArrayList<>();
   /** The version in which each card came. */
@@ -29,33 +34,46 @@ final class HostList {
   private int version;
 
   /**
-   * A service has the card {@code now}; {@code before}, if it is known, was its card before a restart. Returns its
-   * place.
+   * A service has the card {@code now}; {@code before}, if it is not empty, was its card before a restart. Returns its
+   * place, which may be another one than a call before has returned for the same card.
    */
   int put(byte[] before, byte[] now) {
     int known = place(now);
-    if (known >= 0) {
+    int place = before.length > 0 ? place(before) : -1;
+    if (place < 0 && known >= 0) {
       return known;
     }
-    int place = place(before);
     version++;
-    if (place >= 0) {
-      cards.set(place, now);
-      since.set(place, version);
-      return place;
+    if (place < 0) {
+      cards.add(now);
+      since.add(version);
+      return cards.size() - 1;
     }
-    cards.add(now);
-    since.add(version);
-    return cards.size() - 1;
+    if (known >= 0) {
+      set(known, NO_CARD);
+    }
+    set(place, now);
+    return place;
   }
 
-  private int place(byte[] card) {
+  private void set(int place, byte[] card) {
+    cards.set(place, card);
+    since.set(place, version);
+  }
+
+  /** The place of the service that has the card; -1: there is none. */
+  int place(byte[] card) {
     for (int i = 0; i < cards.size(); i++) {
       if (Arrays.equals(cards.get(i), card)) {
         return i;
       }
     }
     return -1;
+  }
+
+  /** The places that have a service. */
+  IntStream places() {
+    return IntStream.range(0, cards.size()).filter(place -> cards.get(place).length > 0);
   }
 
   byte[] card(int place) {

@@ -23,8 +23,8 @@ final class Placement {
   }
 
   /** Hosts but {@code source}, which has the output; the first to get a copy first, at most {@code max}. */
-  static int[] order(int hosts, int source, int shuffle, long map, int max) {
-    return IntStream.range(0, hosts).filter(host -> host != source).boxed()
+  static int[] order(IntStream hosts, int source, int shuffle, long map, int max) {
+    return hosts.filter(host -> host != source).boxed()
         .sorted((a, b) -> {
           int byScore = Long.compareUnsigned(score(b, shuffle, map), score(a, shuffle, map));
           return byScore == 0 ? Integer.compare(a, b) : byScore;

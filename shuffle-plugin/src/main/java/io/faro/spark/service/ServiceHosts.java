@@ -64,7 +64,7 @@ public final class ServiceHosts {
 
   /** The card of the service at that place; {@code null}: there is none. */
   public synchronized byte[] card(int place) {
-    return place < list.size() ? list.card(place) : null;
+    return place < list.size() && list.card(place).length > 0 ? list.card(place) : null;
   }
 
   /** The service at that place keeps the outputs of the executor. */
@@ -78,6 +78,6 @@ public final class ServiceHosts {
     if (source == null || replicas == 0) {
       return NONE;
     }
-    return Placement.order(list.size(), source, shuffle, map, replicas + MORE);
+    return Placement.order(list.places(), source, shuffle, map, replicas + MORE);
   }
 }

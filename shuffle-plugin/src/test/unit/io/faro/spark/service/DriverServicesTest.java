@@ -56,6 +56,20 @@ class DriverServicesTest {
     assertFalse(Arrays.equals(answers.get(0), answers.get(2)));
   }
 
+  /** What happens depends on which executor connects to the restarted service first. */
+  @Test
+  void outputsOfEndedExecutorsAreFoundWhenANewExecutorKnewTheRestartedServiceFirst() throws IOException {
+    kept("ended", "", "before");
+    kept("old", "", "before");
+    kept("new", "", "after");
+    assertEquals("before", cardOf("ended"));
+    kept("old", "before", "after");
+    for (String executor : new String[] {"ended", "old", "new"}) {
+      assertEquals("after", cardOf(executor), executor);
+      assertEquals(0, placeOf(executor), executor);
+    }
+  }
+
   @Test
   void aCardIsKnownWhenItsExecutorHasEnded() throws IOException {
     assertEquals("", cardOf("1"));
