@@ -106,8 +106,8 @@ def stopped():
 
 
 def crowd():
-    """Returns cells that ask for the same blocks, few or many of them at once. Of one client 48 hold
-    all that its requests may hold, and none of them waits."""
+    """Returns cells that ask for the same blocks, few or many of them at once. One client's 48
+    requests hold all that they may hold, and none of them waits."""
     options = {"block": MIB, "partitions": 300, "requests": 4_000, "limit": 64}
     for peers, at_once in ((1, (16, 48, 800)), (8, (2, 100))):
         for readers in at_once:
