@@ -17,8 +17,8 @@ import java.util.stream.IntStream;
  * was started again keeps its place and has another card there. So a place means the same host everywhere, and a list
  * that is behind is the beginning of the newer one. Each change has a number, so that only changes are sent.
  *
- * <p>After a restart an executor that has not seen the older card may come first, and its service gets a place of its own.
- * When one comes that has seen both, that place is left without a service: an empty card.
+ * <p>After a restart an executor that has not seen the older card may come first, and its service gets a place of its
+ * own. When one comes that has seen both, that place is left without a service: an empty card.
  *
  * <pre>
  *   i32 version | i32 services, then for each that is newer: i32 place | i32 n, n bytes of card
