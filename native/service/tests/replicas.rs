@@ -5,42 +5,18 @@
 #[path = "../../endpoint/tests/support/mod.rs"]
 #[macro_use]
 mod support;
+#[path = "support/host.rs"]
+mod host;
 
 use faro_endpoint::{Endpoint, FabricChoice};
-use faro_service::{order, Client, Hello, Listener, Options, Service, Token, Users, CONNECTIONS};
+use faro_service::{order, Client, Hello, Options, Token};
 use faro_wire::OutputId;
+use host::{id, Host};
 use std::fs::{self, File};
-use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 use support::{block, config, fetch, until, write_output, TIMEOUT};
 
 const OK: u32 = 0;
-
-struct Host {
-    dir: tempfile::TempDir,
-    service: Arc<Service>,
-    listener: Option<Listener>,
-}
-
-fn options(dir: &Path) -> Options {
-    Options {
-        socket_directory: dir.join("socket"),
-        data_directory: dir.join("data"),
-        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 0,
-        fabric: FabricChoice::Tcp,
-        memory: 32 << 20,
-        connections: CONNECTIONS,
-        applications: 2,
-        quota: 64 << 20,
-        idle: Duration::from_secs(3_600),
-        users: Users::Own,
-        replica_bandwidth: 1 << 40,
-    }
-}
 
 impl Host {
     fn new() -> Self {
@@ -49,26 +25,6 @@ impl Host {
 
     fn with(change: impl FnOnce(&mut Options)) -> Self {
         Self::at(tempfile::tempdir().unwrap(), change)
-    }
-
-    fn at(dir: tempfile::TempDir, change: impl FnOnce(&mut Options)) -> Self {
-        let mut options = options(dir.path());
-        change(&mut options);
-        let service = Service::open(options).unwrap();
-        let listener = Some(Listener::start(&service).unwrap());
-        Self {
-            dir,
-            service,
-            listener,
-        }
-    }
-
-    /// As after SIGTERM; its directories stay.
-    fn stop(mut self) -> tempfile::TempDir {
-        drop(self.listener.take());
-        self.service.close();
-        let empty = tempfile::tempdir().unwrap();
-        std::mem::replace(&mut self.dir, empty)
     }
 
     fn client(&self) -> Client {
@@ -88,11 +44,6 @@ impl Host {
         client.hand_over(id, &files.index, &files.data).unwrap();
     }
 
-    fn figure(&self, name: &str) -> u64 {
-        let figures = self.service.figures();
-        figures.iter().find(|(n, _)| *n == name).unwrap().1
-    }
-
     /// The only application's directory.
     fn place(&self) -> std::path::PathBuf {
         let applications = fs::read_dir(self.dir.path().join("data/applications")).unwrap();
@@ -107,13 +58,6 @@ impl Host {
     }
 }
 
-impl Drop for Host {
-    fn drop(&mut self) {
-        drop(self.listener.take());
-        self.service.close();
-    }
-}
-
 /// Each service learns of all.
 fn introduce(replicas: u8, clients: &[&Client]) {
     for client in clients {
@@ -121,13 +65,6 @@ fn introduce(replicas: u8, clients: &[&Client]) {
             let of = clients.len() as u32;
             client.host(replicas, at as u32, of, other.card()).unwrap();
         }
-    }
-}
-
-fn id(map_id: i64) -> OutputId {
-    OutputId {
-        shuffle_id: 1,
-        map_id,
     }
 }
 

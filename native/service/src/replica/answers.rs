@@ -10,8 +10,7 @@ use faro_wire::OutputId;
 pub(crate) fn answer(endpoint: &Endpoint, store: &Store, pages: &Pages, id: OutputId) {
     match Asked::of(id) {
         Asked::Page(page) => endpoint.resolve(id, pages.find(page)),
-        // What is found is held until the endpoint has opened the files: paths of open files are good for as long as
-        // they are open.
+        // `found` keeps the files open until the endpoint has opened them: their paths are good for no longer.
         Asked::Index(of) => {
             let found = store.find(of);
             let files = found

@@ -236,8 +236,8 @@ impl Copier {
     }
 
     /// Copies into two files without a place, checks that they fit each other, and keeps them as if they were handed over.
-    /// What is left of them after a crash has no output's name. They are not synced: after a restart of the machine nothing
-    /// is believed (`record`).
+    /// A crash may leave these two files, whose names are no output's, so a restarted service removes them. They are not
+    /// synced, because no file is believed after a restart of the machine (`record`).
     fn copy(&self, pull: &Pull<'_>, id: OutputId, data: u64, index: u32) -> Result<(), CopyError> {
         self.store.has_room(id, data + u64::from(index))?;
         let partitions = (index / 8).saturating_sub(1);

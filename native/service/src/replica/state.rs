@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
-/// What was counted since the service's start, of all applications.
+/// Counters of copies since the service's start, for all applications together.
 #[derive(Debug, Default)]
 pub(crate) struct CopyCounts {
     pub(crate) bytes: AtomicU64,

@@ -88,7 +88,7 @@ final class HostList {
     return cards.size();
   }
 
-  /** What has changed after version {@code known}. */
+  /** Returns the services that are newer than version {@code known}, in the layout above. */
   byte[] changesAfter(int known) {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(all)) {
