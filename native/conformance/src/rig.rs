@@ -6,6 +6,7 @@ use faro_fabric::{
     Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
+use faro_sync::clock::now;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -95,7 +96,7 @@ impl Rig {
 
     /// Returns a deadline that only a hang reaches.
     pub fn deadline() -> Instant {
-        Instant::now() + TIMEOUT
+        now() + TIMEOUT
     }
 
     /// Starts to connect.
@@ -169,7 +170,7 @@ impl Rig {
             if let Some(found) = condition(self) {
                 return found;
             }
-            assert!(Instant::now() < deadline, "gave up waiting for {what}");
+            assert!(now() < deadline, "gave up waiting for {what}");
             idle = !self.turn(idle);
         }
     }

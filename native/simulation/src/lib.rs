@@ -9,6 +9,7 @@
 //!   node         one process: an endpoint (the code that ships), its Java side, its caller
 //!   caller       checks that requests get the right bytes
 //!   fabric       connects an endpoint's progress threads to the network
+//!   driven       the network without endpoints, for the conformance suite
 //!   network      connections: packets that are queued, on their way, lost
 //!   core         the time, the dice, the agenda, the trace
 //!   step         the steps of a run
@@ -24,6 +25,7 @@ mod actions;
 mod caller;
 mod core;
 mod dice;
+mod driven;
 mod fabric;
 mod invariants;
 mod network;
@@ -35,6 +37,7 @@ mod run;
 mod step;
 mod trace;
 
+pub use driven::DrivenNetwork;
 pub use outputs::Outputs;
 pub use plan::Profile;
 pub use report::{Report, Violation};
