@@ -7,7 +7,7 @@ use crate::counters::Counters;
 use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::Memory;
-use crate::net::{Doorbell, Inbox, Membership, Net, PeerTable};
+use crate::net::{CardRoutes, Doorbell, Inbox, Membership, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{host_of, Exchange, ServerQueue};
 use crate::serve::{IoPool, Returned, ServeService};
@@ -109,15 +109,14 @@ impl Endpoint {
         let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);
         let connection_idle = config.connection_idle;
         let exchange = Arc::new(Exchange::new(id, own_host, config.exchange, idle_timeout));
+        let membership = Membership::new(
+            config.security.application.clone(),
+            config.security.secret.clone(),
+        );
         let peers = Arc::new(PeerTable::new(
-            kinds,
-            shm,
+            CardRoutes::new(kinds, shm, membership),
             Arc::clone(&exchange),
             Arc::clone(&counters),
-            Membership::new(
-                config.security.application.clone(),
-                config.security.secret.clone(),
-            ),
         ));
         let endpoint = Arc::new(Self {
             card,
