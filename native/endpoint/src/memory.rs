@@ -20,7 +20,7 @@ const RELEASED_AT_ONCE: usize = 8;
 /// Policy for bringing bytes of map outputs into the chunk cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Staging {
-    /// Only bytes that are asked for often.
+    /// Bytes are brought in only if they are asked for often.
     #[default]
     OnDemand,
     /// Also what was just written, while there is room.
@@ -30,7 +30,7 @@ pub enum Staging {
 }
 
 impl Staging {
-    /// By name.
+    /// All values, by the names that settings have.
     pub const ALL: [(&'static str, Self); 3] = [
         ("onDemand", Self::OnDemand),
         ("onCommit", Self::OnCommit),
@@ -41,7 +41,7 @@ impl Staging {
 /// Way in which map outputs are made readable for devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RegionMode {
-    /// Not at all: their bytes pass through pages of the arena.
+    /// Devices do not read the files: their bytes pass through pages of the arena.
     #[default]
     Unpinned,
     /// Each is mapped and registered as a whole, on demand: the device faults pages in.

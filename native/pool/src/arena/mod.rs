@@ -74,7 +74,7 @@ pub struct Arena {
     slabs: Mutex<Slabs>,
     /// The registration pins, by slab.
     registration_pins: Box<[RegistrationPins]>,
-    /// By slab, the value of `clock` when one of its pages was last returned.
+    /// For each slab, the value of `clock` when one of its pages was last returned.
     last_use: Box<[AtomicU32]>,
     /// The time, in the caller's unit.
     clock: AtomicU32,

@@ -3,7 +3,6 @@ package io.faro.spark.read;
 import io.faro.rows.RowCodec;
 import io.faro.spark.conf.SparkSettings;
 import org.apache.spark.SparkConf;
-import org.apache.spark.io.CompressionCodec$;
 import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings of a shuffle's readers. */
