@@ -151,7 +151,10 @@ impl Memory {
     /// keeps its pages, so the share is also a part of the free pages: however many such peers
     /// there are, the others find memory.
     fn share_of_a_peer(&self) -> u64 {
-        let (whole, serve) = (self.pool.reach_bytes(), self.pool.held_bytes(Purpose::Serve));
+        let (whole, serve) = (
+            self.pool.reach_bytes(),
+            self.pool.held_bytes(Purpose::Serve),
+        );
         // The cache's pages are released when a lease is refused.
         let serve = serve.saturating_sub(self.cache.page_bytes());
         let held = self.pool.held_bytes(Purpose::Read) + serve;

@@ -274,7 +274,11 @@ mod tests {
             let held = share.held.load(Ordering::Relaxed);
             let reach = share.reach();
             match state >> 60 & 1 {
-                0 => assert_eq!(share.take(count), held + count <= reach, "{count} of {reach}"),
+                0 => assert_eq!(
+                    share.take(count),
+                    held + count <= reach,
+                    "{count} of {reach}"
+                ),
                 _ => share.give(count.min(held)),
             }
             assert!(budget.held_bytes() <= budget.limit_bytes());

@@ -1,9 +1,7 @@
 //! Several pools that share their memory.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
-use faro_pool::{
-    Budget, Lease, Pool, PoolError, Purpose, MIN_LIMIT_BYTES, PAGE_BYTES, SLAB_BYTES,
-};
+use faro_pool::{Budget, Lease, Pool, PoolError, Purpose, MIN_LIMIT_BYTES, PAGE_BYTES, SLAB_BYTES};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,9 +6,7 @@ use crate::options::Options;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
 use crate::store::{Holding, KeepError, KeptNow, Store};
 use crate::told::{News, Told};
-use faro_endpoint::{
-    Budget, Config, Endpoint, EndpointError, Protection, Security, SharedSecret,
-};
+use faro_endpoint::{Budget, Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
 use faro_sync::lock;
 use faro_wire::OutputId;
 use ring::digest;

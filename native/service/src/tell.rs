@@ -65,12 +65,7 @@ pub fn tell(
     Ok(told)
 }
 
-fn tell_some(
-    endpoint: &Endpoint,
-    cards: &[Vec<u8>],
-    news: &[BlockId],
-    deadline: Instant,
-) -> usize {
+fn tell_some(endpoint: &Endpoint, cards: &[Vec<u8>], news: &[BlockId], deadline: Instant) -> usize {
     let left = || deadline.saturating_duration_since(Instant::now());
     let mut under_way = HashSet::new();
     for card in cards {

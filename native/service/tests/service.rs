@@ -450,8 +450,14 @@ fn a_host_without_an_executor_hears_of_removed_shuffles_and_of_the_end() {
     drop(clients);
     // Shuffles that are not here, and one twice.
     let removed = [0, 1, 1, 9];
-    assert_eq!(tell(&member(1), &cards, &removed[..1], false, TIMEOUT).unwrap(), 2);
-    assert_eq!(tell(&member(1), &cards, &removed, false, TIMEOUT).unwrap(), 2);
+    assert_eq!(
+        tell(&member(1), &cards, &removed[..1], false, TIMEOUT).unwrap(),
+        2
+    );
+    assert_eq!(
+        tell(&member(1), &cards, &removed, false, TIMEOUT).unwrap(),
+        2
+    );
     for host in [&one, &two] {
         until("its outputs are gone", || host.figure("outputs") == 0);
         assert_eq!(host.figure("removed_total"), 1);
@@ -459,8 +465,13 @@ fn a_host_without_an_executor_hears_of_removed_shuffles_and_of_the_end() {
     }
     assert_eq!(tell(&member(1), &cards, &[], true, TIMEOUT).unwrap(), 2);
     for host in [&one, &two] {
-        until("the application is gone", || host.figure("applications") == 0);
-        assert_eq!(host.kept_names(), 0);
+        until("the application is gone", || {
+            host.figure("applications") == 0
+        });
+        let applications = host.dir.path().join("data/applications");
+        until("its directory is gone", || {
+            fs::read_dir(&applications).unwrap().count() == 0
+        });
     }
     // Who has gone cannot be told again.
     assert_eq!(tell(&member(1), &cards, &[], true, TIMEOUT).unwrap(), 0);
@@ -468,7 +479,7 @@ fn a_host_without_an_executor_hears_of_removed_shuffles_and_of_the_end() {
 
 #[test]
 fn another_application_removes_nothing() {
-    let host = Host::with(|options| options.applications = 3);
+    let host = Host::new();
     let mut hello = hello(1);
     hello.secret = b"the application's".to_vec().into();
     let socket = host.dir.path().join("socket");
@@ -484,7 +495,10 @@ fn another_application_removes_nothing() {
         assert_eq!(told, 0, "{who}");
     }
     host.service.tick(Instant::now());
-    assert_eq!((host.figure("applications"), host.figure("outputs")), (1, 1));
+    assert_eq!(
+        (host.figure("applications"), host.figure("outputs")),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -498,7 +512,10 @@ fn memory_is_of_all_applications_and_enough_for_each() {
         host.handed(client, 1, "some").unwrap();
         assert_eq!(read(&reader(application), client.card(), 1)[1].1, b"rest");
     }
-    let (limit, taken) = (host.figure("memory_limit_bytes"), host.figure("memory_bytes"));
+    let (limit, taken) = (
+        host.figure("memory_limit_bytes"),
+        host.figure("memory_bytes"),
+    );
     assert_eq!(limit, 96 << 20);
     assert!((1..=limit).contains(&taken), "{taken} of {limit}");
     let dir = tempfile::tempdir().unwrap();

@@ -100,7 +100,9 @@ impl Hosts {
         let (executors, service) = counts.split_at(self.executors);
         let different: BTreeSet<_> = executors.iter().collect();
         if different.len() != 1 {
-            return Err(format!("executors of a host have {executors:?} connections"));
+            return Err(format!(
+                "executors of a host have {executors:?} connections"
+            ));
         }
         run.close()?;
         // Within the host: with the service, or with each other executor.

@@ -100,10 +100,7 @@ impl Pool {
     ///
     /// # Errors
     /// Returns `TooManyPools`.
-    pub fn in_budget(
-        budget: &Arc<Budget>,
-        idle_release: Duration,
-    ) -> Result<Arc<Self>, PoolError> {
+    pub fn in_budget(budget: &Arc<Budget>, idle_release: Duration) -> Result<Arc<Self>, PoolError> {
         let options = PoolOptions {
             limit_bytes: budget.limit_of_a_pool(),
             idle_release,

@@ -153,7 +153,9 @@ fn connections(hosts: u64, executors: u64, outputs: &Outputs) -> Result<bool, St
         cluster.count(outputs).map_err(|error| error.to_string())
     };
     let [direct, by_services] = [count(false)?, count(true)?];
-    println!("| {hosts} hosts with {executors} executors each | without services | with services |");
+    println!(
+        "| {hosts} hosts with {executors} executors each | without services | with services |"
+    );
     println!("|---|--:|--:|");
     let rows: [(&str, fn(&Connections) -> usize); 4] = [
         ("connections of an executor", |c| c.executor),
