@@ -14,7 +14,7 @@
 //! The rule is the dynamic threshold of Choudhury and Hahne, with a factor of one ("Dynamic queue
 //! length thresholds for shared-memory packet switches", IEEE/ACM ToN 6(2), 1998).
 
-use crate::{Pool, PoolError, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, SLAB_BYTES};
+use crate::{PoolError, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, SLAB_BYTES};
 use faro_sync::atomic::{AtomicU32, Ordering};
 use faro_sync::{lock, Mutex};
 use std::fmt;
@@ -33,6 +33,12 @@ fn beyond_own(slabs: u32) -> u32 {
     slabs.saturating_sub(OWN_SLABS)
 }
 
+/// A pool that shares its memory.
+pub(crate) trait Member: Send + Sync {
+    /// Called when memory has returned to the budget, on the thread that returns it.
+    fn memory_returned(&self);
+}
+
 /// The memory that several pools have together at most.
 pub struct Budget {
     /// Maximum number of pools.
@@ -46,7 +52,7 @@ pub struct Budget {
     held: AtomicU32,
     pools: AtomicU32,
     /// For news of memory that has returned.
-    members: Mutex<Vec<Weak<Pool>>>,
+    members: Mutex<Vec<Weak<dyn Member>>>,
 }
 
 impl Budget {
@@ -101,18 +107,18 @@ impl Budget {
     }
 
     /// Tells `pool` from now on of memory that has returned.
-    pub(crate) fn tell(&self, pool: &Arc<Pool>) {
+    pub(crate) fn tell(&self, pool: Weak<dyn Member>) {
         let mut members = lock(&self.members);
         members.retain(|member| member.strong_count() > 0);
-        members.push(Arc::downgrade(pool));
+        members.push(pool);
     }
 
     /// Tells all pools that memory has returned.
     pub(crate) fn announce(&self) {
         // Not under the lock: this may drop the last reference to a pool, which announces again.
-        let members: Vec<Weak<Pool>> = lock(&self.members).clone();
+        let members: Vec<Weak<dyn Member>> = lock(&self.members).clone();
         for pool in members.iter().filter_map(Weak::upgrade) {
-            pool.arena.announce();
+            pool.memory_returned();
         }
     }
 }

@@ -51,9 +51,7 @@ PARTS = {
     "plain": Part(2, 2048, SIDES[:4], workloads={"B2": 2, "A1": 1}),
     "killed-1-of-2": Part(2, 2048, [STOCK, STOCK_SERVICE, SERVICE], victims=1),
     "killed-3-of-4": Part(4, 1024, [STOCK, SERVICE], victims=3),
-    "replicas": Part(
-        2, 2048, [FARO, SERVICE, REPLICAS], workloads={"B2": 2, "A1": 1}, apart=True
-    ),
+    "replicas": Part(2, 2048, [FARO, SERVICE, REPLICAS], workloads={"B2": 2, "A1": 1}, apart=True),
     "allocation": Part(
         4,
         1024,
@@ -235,10 +233,10 @@ def _elastic(name, part):
             "A job of 16 map tasks of 0.8 s and 8 reduce tasks of 0.5 s, of which one takes 24 s; "
             f"{_most(by_side.values())} runs each after a warm-up, from 1 up to "
             f"{PARTS[name].executors} executors, each of which is given back when it had nothing "
-            "to do for 2 s. Stock Spark and Faro alone track shuffles, so executors with map outputs "
-            "stay; with `faro serve` they may go. Executor-seconds are those from the job's begin "
-            "to its end. Then the reduce stage runs once more, and the map tasks that this needs "
-            "again are counted."
+            "to do for 2 s. Stock Spark and Faro alone track shuffles, so executors with map "
+            "outputs stay; with `faro serve` they may go. Executor-seconds are those from the "
+            "job's begin to its end. Then the reduce stage runs once more, and the map tasks that "
+            "this needs again are counted."
         ),
         table(
             [

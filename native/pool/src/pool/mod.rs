@@ -15,7 +15,7 @@ pub use registration::{RegistrationCount, RegistrationPin};
 
 use crate::admission::reserve_pages;
 use crate::arena::{Allocation, Arena, Geometry};
-use crate::budget::{self, Budget, Share};
+use crate::budget::{self, Budget, Member, Share};
 use crate::slab::{Slab, PAGES_PER_SLAB};
 use crate::{
     counters, PoolCounters, PoolError, Purpose, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES,
@@ -107,7 +107,8 @@ impl Pool {
             huge_pages: false,
         };
         let pool = Arc::new(Self::with_share(options, Some(Share::of(budget)?)));
-        budget.tell(&pool);
+        let member = Arc::downgrade(&pool);
+        budget.tell(member);
         Ok(pool)
     }
 
@@ -389,6 +390,12 @@ impl Pool {
         self.counters.unwrapped(bytes as u64);
         self.arena.unwrap(bytes as u64);
         self.announce_to_others();
+    }
+}
+
+impl Member for Pool {
+    fn memory_returned(&self) {
+        self.arena.announce();
     }
 }
 

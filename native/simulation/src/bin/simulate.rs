@@ -135,6 +135,9 @@ fn run(asked: Asked) -> Result<bool, String> {
     Ok(sum_up(&shared))
 }
 
+/// A row of that table.
+type Row = (&'static str, fn(&Connections) -> usize);
+
 /// Prints the connections of one of `hosts` hosts, and their registered memory over verbs, as a
 /// table for a document.
 fn connections(hosts: u64, executors: u64, outputs: &Outputs) -> Result<bool, String> {
@@ -157,7 +160,7 @@ fn connections(hosts: u64, executors: u64, outputs: &Outputs) -> Result<bool, St
         "| {hosts} hosts with {executors} executors each | without services | with services |"
     );
     println!("|---|--:|--:|");
-    let rows: [(&str, fn(&Connections) -> usize); 4] = [
+    let rows: [Row; 4] = [
         ("connections of an executor", |c| c.executor),
         ("of these to other hosts", |c| c.executor_to_others),
         ("connections of a service", |c| c.service),
