@@ -224,6 +224,7 @@ fn main() {
             ..VerbsOptions::default()
         },
         memory_limit: 128 << 20,
+        memory_budget: None,
         idle_release: Duration::ZERO,
         connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
