@@ -223,6 +223,7 @@ fn main() {
             ..VerbsOptions::default()
         },
         memory_limit: 128 << 20,
+        memory_budget: None,
         idle_release: Duration::ZERO,
         request_timeout: TIMEOUT,
         exchange: ExchangeConfig {

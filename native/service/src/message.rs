@@ -13,7 +13,7 @@
 //!   WELCOME  bytes card
 //!   DONE     (nothing)
 //!   REFUSED  u8 why | text
-//!   STATUS   text version | 14 u64, see `status`
+//!   STATUS   text version | 16 u64, see `status`
 //!   BEHIND   u64 copies
 //!  text, bytes: u16 length, then as many bytes
 //! ```
@@ -26,7 +26,7 @@ use thiserror::Error;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Of these layouts.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The longest message; a card takes up to 4 KiB.
 pub const MAX_MESSAGE: usize = 8 << 10;
 /// The longest id of an application or an executor.

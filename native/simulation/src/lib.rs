@@ -13,6 +13,7 @@
 //!   network      connections: packets that are queued, on their way, lost
 //!   core         the time, the dice, the agenda, the trace
 //!   step         the steps of a run
+//!   hosts        counts the connections of hosts with and without node services
 //! ```
 //! A run uses one thread. Time is virtual and stands still during a step. `faro_sync::simulated`
 //! gives the endpoints that time, the order of their hash tables, and whether a file's page is in
@@ -27,6 +28,7 @@ mod core;
 mod dice;
 mod driven;
 mod fabric;
+mod hosts;
 mod invariants;
 mod network;
 mod node;
@@ -38,6 +40,7 @@ mod step;
 mod trace;
 
 pub use driven::DrivenNetwork;
+pub use hosts::{Connections, Hosts};
 pub use outputs::Outputs;
 pub use plan::Profile;
 pub use report::{Report, Violation};

@@ -100,6 +100,11 @@ impl Site {
         }
     }
 
+    /// Returns the number of its connections, to whichever end they were begun from.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
     pub(super) fn waker(&self) -> Waker {
         let rung = Arc::clone(&self.rung);
         Arc::new(move || rung.store(true, Ordering::Release))
