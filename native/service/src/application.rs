@@ -1,9 +1,10 @@
 //! One application of this host: its outputs, and the endpoint that serves them to its members.
 
 use crate::handed::Handed;
+use crate::lend::Loans;
 use crate::message::{Hello, Key};
 use crate::options::Options;
-use crate::store::{Holding, KeepError, KeptNow, Store};
+use crate::store::{Held, Holding, KeepError, KeptNow, Store};
 use faro_endpoint::{
     Config, Endpoint, EndpointError, ExchangeConfig, Protection, RegionMode, Security,
     SharedSecret, Staging, VerbsOptions,
@@ -131,6 +132,17 @@ impl Application {
 
     fn answer(&self, id: OutputId) {
         answer(&self.endpoint, &self.store, id);
+    }
+
+    /// What there is of these outputs for a reader of this host.
+    pub(crate) fn lend(
+        &self,
+        lending: &Arc<Held>,
+        shuffle: u32,
+        maps: &[i64],
+        files: bool,
+    ) -> Loans {
+        Loans::of(&self.store, lending, shuffle, maps, files)
     }
 
     /// Removes a shuffle's outputs.

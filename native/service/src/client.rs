@@ -1,8 +1,11 @@
 //! An executor's side: registers its application, and hands map outputs over.
 
-use crate::message::{Hello, MessageError, Refusal, Reply, Request};
+use crate::message::{
+    Hello, Lent, MessageError, Refusal, Reply, Request, MAX_LEND, MAX_LEND_FILES,
+};
 use crate::options::SOCKET;
-use crate::socket::{receive, send, SocketError};
+use crate::socket::{receive, receive_lent, send, Received, SocketError};
+use faro_endpoint::{Endpoint, LoanError};
 use faro_fabric::peer_user;
 use faro_sync::{lock, try_lock};
 use faro_wire::OutputId;
@@ -35,6 +38,8 @@ pub enum ClientError {
     Refused { why: Refusal, text: String },
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("the service lent what is no map output: {0}")]
+    Loan(#[from] LoanError),
     #[error("the connection to the service was lost before")]
     Lost,
 }
@@ -44,6 +49,8 @@ impl ClientError {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         match self {
+            // The whole answer was received; what came with it was closed.
+            Self::Socket(SocketError::TooManyDescriptors { .. }) => false,
             Self::Absent { .. }
             | Self::Foreign { .. }
             | Self::Socket(_)
@@ -51,7 +58,7 @@ impl ClientError {
             | Self::Unexpected
             | Self::Lost => true,
             Self::Refused { why, .. } => matches!(why, Refusal::Message | Refusal::Ended),
-            Self::File { .. } => false,
+            Self::File { .. } | Self::Loan(_) => false,
         }
     }
 }
@@ -84,7 +91,7 @@ impl Client {
                 card,
             }),
             Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-            Reply::Done => Err(ClientError::Unexpected),
+            Reply::Done | Reply::Lent(_) => Err(ClientError::Unexpected),
         }
     }
 
@@ -148,15 +155,99 @@ impl Client {
         self.tell(&Request::End, &[])
     }
 
+    /// Borrows the files of map outputs for `endpoint`, which reads them then (`Endpoint::local`). Returns for each
+    /// output whether it is to be read so. At most a quarter of what the endpoint may borrow is borrowed now; for the
+    /// others the service only says whether it has them, and they are borrowed by a later call.
+    ///
+    /// # Errors
+    /// Outputs that were borrowed before the error stay readable.
+    pub fn borrow(
+        &self,
+        endpoint: &Endpoint,
+        shuffle: u32,
+        maps: &[i64],
+    ) -> Result<Vec<bool>, ClientError> {
+        let id = |at: usize| OutputId {
+            shuffle_id: shuffle,
+            map_id: maps[at],
+        };
+        let mut readable: Vec<bool> = (0..maps.len())
+            .map(|at| endpoint.has_local(id(at)))
+            .collect();
+        let asked: Vec<usize> = (0..maps.len()).filter(|&at| !readable[at]).collect();
+        let mut asked = asked.as_slice();
+        let mut room = (endpoint.max_lent() / 4).max(1);
+        while !asked.is_empty() {
+            let files = room > 0;
+            let max = match files {
+                true => room.min(MAX_LEND_FILES),
+                false => MAX_LEND,
+            };
+            let (now, rest) = asked.split_at(asked.len().min(max));
+            let request = Request::Lend {
+                shuffle,
+                files,
+                maps: now.iter().map(|&at| maps[at]).collect(),
+            };
+            let (lent, descriptors) = self.lent(&request, now.len(), files)?;
+            let mut descriptors = descriptors.into_iter().map(File::from);
+            for (&at, lent) in now.iter().zip(lent) {
+                readable[at] = lent != Lent::NotHere;
+                if files && readable[at] {
+                    let index = descriptors.next().ok_or(ClientError::Unexpected)?;
+                    let data = match lent {
+                        Lent::Whole => Some(descriptors.next().ok_or(ClientError::Unexpected)?),
+                        Lent::Empty | Lent::NotHere => None,
+                    };
+                    endpoint.lend(id(at), index, data)?;
+                }
+            }
+            room = room.saturating_sub(max);
+            asked = rest;
+        }
+        Ok(readable)
+    }
+
+    /// Asks, and checks that as much came as was asked for.
+    fn lent(
+        &self,
+        request: &Request,
+        outputs: usize,
+        files: bool,
+    ) -> Result<(Vec<Lent>, Vec<OwnedFd>), ClientError> {
+        self.on_connection(|socket| {
+            send(socket.as_fd(), &request.encode(), &[])?;
+            let Received { bytes, descriptors } = receive_lent(socket.as_fd())?;
+            match Reply::decode(&bytes)? {
+                Reply::Lent(all) => {
+                    let wanted = all.iter().map(|lent| lent.files()).sum::<usize>();
+                    let wanted = wanted * usize::from(files);
+                    match (all.len(), descriptors.len()) == (outputs, wanted) {
+                        true => Ok((all, descriptors)),
+                        false => Err(ClientError::Unexpected),
+                    }
+                }
+                Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
+                Reply::Welcome { .. } | Reply::Done => Err(ClientError::Unexpected),
+            }
+        })
+    }
+
     fn tell(&self, request: &Request, files: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        self.on_connection(|socket| match ask(socket, request, files)? {
+            Reply::Done => Ok(()),
+            Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
+            Reply::Welcome { .. } | Reply::Lent(_) => Err(ClientError::Unexpected),
+        })
+    }
+
+    fn on_connection<T>(
+        &self,
+        told: impl FnOnce(&OwnedFd) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
         let mut held = lock(&self.socket);
         let socket = held.as_ref().ok_or(ClientError::Lost)?;
-        let told = match ask(socket, request, files) {
-            Ok(Reply::Done) => Ok(()),
-            Ok(Reply::Refused { why, text }) => Err(ClientError::Refused { why, text }),
-            Ok(Reply::Welcome { .. }) => Err(ClientError::Unexpected),
-            Err(error) => Err(error),
-        };
+        let told = told(socket);
         if told.as_ref().is_err_and(ClientError::is_lost) {
             // An answer that came late would be taken for the next one's.
             *held = None;

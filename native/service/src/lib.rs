@@ -7,6 +7,7 @@
 //!   message    the layouts of requests and answers; no I/O                          │           └─ endpoint  serves readers
 //!   socket     one message and its descriptors                                      └─ record    what a restart finds
 //!   handed     what was handed over, checked
+//!   lend       which outputs a reader of this host may read, and their files
 //!   connections   how many there are, in all and of each user
 //!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)
 //! ```
@@ -18,6 +19,7 @@ mod application;
 mod client;
 mod connections;
 mod handed;
+mod lend;
 mod listener;
 mod message;
 mod metrics;
@@ -30,7 +32,10 @@ mod store;
 
 pub use client::{Client, ClientError};
 pub use listener::Listener;
-pub use message::{Hello, Key, Refusal, Reply, Request, Token, MAX_MESSAGE, VERSION};
+pub use message::{
+    Hello, Key, Lent, Refusal, Reply, Request, Token, MAX_LEND, MAX_LEND_FILES, MAX_MESSAGE,
+    VERSION,
+};
 pub use metrics::Metrics;
 pub use options::{Options, Users, CONNECTIONS, SOCKET};
 pub use record::Record;

@@ -3,6 +3,7 @@
 use crate::application::Application;
 use crate::connections::{Connections, Counted, TooMany};
 use crate::handed::Handed;
+use crate::lend::Loans;
 use crate::message::{MessageError, Refusal, Reply, Request};
 use crate::options::{Users, SOCKET};
 use crate::service::{Refused, Service, ServiceError};
@@ -234,6 +235,12 @@ enum First {
     Status,
 }
 
+/// To a message of an executor.
+enum Answer {
+    Done,
+    Lent(Loans),
+}
+
 /// One executor.
 struct Connection<'a> {
     user: u32,
@@ -305,7 +312,12 @@ impl Connection<'_> {
                 .register(&hello, self.user)
                 .map(First::Executor),
             Ok(Request::Status) => Ok(First::Status),
-            Ok(Request::Output { .. } | Request::Forget { .. } | Request::End) => {
+            Ok(
+                Request::Output { .. }
+                | Request::Lend { .. }
+                | Request::Forget { .. }
+                | Request::End,
+            ) => {
                 let text = "the first message is no greeting".to_owned();
                 Err((Refusal::Message, text))
             }
@@ -321,7 +333,8 @@ impl Connection<'_> {
                 other => other?,
             };
             match self.answer(application, received) {
-                Ok(()) => self.reply(&Reply::Done)?,
+                Ok(Answer::Done) => self.reply(&Reply::Done)?,
+                Ok(Answer::Lent(loans)) => self.lend(loans)?,
                 Err(refused) => {
                     self.service
                         .counters
@@ -339,7 +352,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    fn answer(&self, application: &Application, received: Received) -> Result<(), Refused> {
+    fn answer(&self, application: &Application, received: Received) -> Result<Answer, Refused> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
@@ -369,16 +382,45 @@ impl Connection<'_> {
                     (why, error.to_string())
                 })?;
                 self.service.count_kept(kept.how);
-                Ok(())
+                Ok(Answer::Done)
             }
             Request::Forget { shuffle } => {
                 self.service.count_removed(application.forget(shuffle));
-                Ok(())
+                Ok(Answer::Done)
             }
             Request::End => {
                 self.service.end(application.key, "has ended");
+                Ok(Answer::Done)
+            }
+            Request::Lend {
+                shuffle,
+                files,
+                maps,
+            } => {
+                let lending = &self.service.lending;
+                let loans = application.lend(lending, shuffle, &maps, files);
+                Ok(Answer::Lent(loans))
+            }
+        }
+    }
+
+    /// Who does not take the answer ends this connection only: it has a thread of its own, and a timeout.
+    fn lend(&self, loans: Loans) -> Result<(), SocketError> {
+        let files: Vec<_> = loans.files().map(AsFd::as_fd).collect();
+        let outputs = loans.all.iter().filter(|lent| lent.files() > 0).count();
+        let with_files = !files.is_empty();
+        let bytes = Reply::Lent(loans.all.clone()).encode();
+        match send(self.socket.as_fd(), &bytes, &files) {
+            Ok(()) if with_files => {
+                let lent = &self.service.counters.lent;
+                lent.fetch_add(outputs as u64, Ordering::Relaxed);
                 Ok(())
             }
+            Err(SocketError::TooManyOnTheirWay) => {
+                let text = SocketError::TooManyOnTheirWay.to_string();
+                refuse(self.socket, (Refusal::System, text))
+            }
+            other => other,
         }
     }
 

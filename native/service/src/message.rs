@@ -6,12 +6,14 @@
 //!   OUTPUT   u32 shuffle | i64 map | u8 has data          descriptors: the index, then the data file if it has one
 //!   FORGET   u32 shuffle
 //!   END      (nothing)
+//!   LEND     u32 shuffle | u8 files | u16 n | n i64 map   which outputs there are; with files, their descriptors too
 //!   STATUS   "faro" | u16 version                         not from executors: what the service has, see `status`
 //!  answer  | u8 kind | body
 //!   WELCOME  bytes card
 //!   DONE     (nothing)
+//!   LENT     u16 n | n u8                                 0: not here, 1: all empty, 2: has data; descriptors as OUTPUT's
 //!   REFUSED  u8 why | text
-//!   STATUS   text version | 10 u64, see `status`
+//!   STATUS   text version | 11 u64, see `status`
 //!  text, bytes: u16 length, then as many bytes
 //! ```
 //! HELLO and STATUS begin with their version, so that another version can be refused with a line that names both.
@@ -23,9 +25,13 @@ use thiserror::Error;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Of these layouts.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The longest message; a card takes up to 4 KiB.
 pub const MAX_MESSAGE: usize = 8 << 10;
+/// Most map outputs of a LEND.
+pub const MAX_LEND: usize = 1_000;
+/// Most map outputs of a LEND that asks for files: the kernel passes 253 descriptors with a message at most.
+pub const MAX_LEND_FILES: usize = 126;
 /// The longest id of an application or an executor.
 const MAX_NAME: usize = 255;
 /// The longest secret of Spark.
@@ -119,6 +125,12 @@ pub enum Request {
     Forget {
         shuffle: u32,
     },
+    /// Which of these map outputs are here, and if `files`, their files.
+    Lend {
+        shuffle: u32,
+        files: bool,
+        maps: Vec<i64>,
+    },
     /// The application has ended.
     End,
     /// What the service has; the first and only message of a connection.
@@ -133,10 +145,34 @@ pub enum Reply {
         card: Vec<u8>,
     },
     Done,
+    /// The answer to `Lend`, in its order.
+    Lent(Vec<Lent>),
     Refused {
         why: Refusal,
         text: String,
     },
+}
+
+/// What there is of a map output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lent {
+    NotHere = 0,
+    /// An index; all partitions are empty.
+    Empty = 1,
+    /// An index and a data file.
+    Whole = 2,
+}
+
+impl Lent {
+    /// How many descriptors come with it.
+    #[must_use]
+    pub fn files(self) -> usize {
+        match self {
+            Self::NotHere => 0,
+            Self::Empty => 1,
+            Self::Whole => 2,
+        }
+    }
 }
 
 /// Why the service refuses.
@@ -231,6 +267,20 @@ impl Request {
                 out.push(3);
                 out.extend_from_slice(&shuffle.to_le_bytes());
             }
+            Self::Lend {
+                shuffle,
+                files,
+                maps,
+            } => {
+                out.push(9);
+                out.extend_from_slice(&shuffle.to_le_bytes());
+                out.push(u8::from(*files));
+                // What is longer than a message is refused when it is sent.
+                out.extend_from_slice(&(maps.len() as u16).to_le_bytes());
+                for map in maps {
+                    out.extend_from_slice(&map.to_le_bytes());
+                }
+            }
             Self::End => out.push(4),
             Self::Status => {
                 out.push(5);
@@ -262,6 +312,19 @@ impl Request {
                 body.version()?;
                 Self::Status
             }
+            9 => {
+                let (shuffle, files) = (body.shuffle()?, body.flag("files")?);
+                let count = match files {
+                    true => body.count(MAX_LEND_FILES, "1 to 126")?,
+                    false => body.count(MAX_LEND, "1 to 1000")?,
+                };
+                let maps = (0..count).map(|_| body.map()).collect::<Result<_, _>>()?;
+                Self::Lend {
+                    shuffle,
+                    files,
+                    maps,
+                }
+            }
             got => return Err(MessageError::Kind { got }),
         };
         body.end()?;
@@ -280,6 +343,11 @@ impl Reply {
                 put(&mut out, card);
             }
             Self::Done => out.push(2),
+            Self::Lent(all) => {
+                out.push(9);
+                out.extend_from_slice(&(all.len() as u16).to_le_bytes());
+                out.extend(all.iter().map(|lent| *lent as u8));
+            }
             Self::Refused { why, text } => {
                 out.push(3);
                 out.push(*why as u8);
@@ -312,6 +380,20 @@ impl Reply {
                     why,
                     text: String::from_utf8_lossy(text).into_owned(),
                 }
+            }
+            9 => {
+                let count = body.count(MAX_LEND, "1 to 1000")?;
+                let lent = |_| match body.u8("what is lent")? {
+                    0 => Ok(Lent::NotHere),
+                    1 => Ok(Lent::Empty),
+                    2 => Ok(Lent::Whole),
+                    got => Err(MessageError::Value {
+                        what: "what is lent",
+                        got: got.into(),
+                        allowed: "0 to 2",
+                    }),
+                };
+                Self::Lent((0..count).map(lent).collect::<Result<_, _>>()?)
             }
             got => return Err(MessageError::Kind { got }),
         };
@@ -384,6 +466,18 @@ impl<'a> Body<'a> {
                 what: "map",
                 got: got as u64,
                 allowed: "0 to 9223372036854775807",
+            }),
+        }
+    }
+
+    fn count(&mut self, max: usize, allowed: &'static str) -> Result<usize, MessageError> {
+        let got = usize::from(u16::from_le_bytes(self.array("count")?));
+        match got {
+            got if (1..=max).contains(&got) => Ok(got),
+            got => Err(MessageError::Value {
+                what: "the number of map outputs",
+                got: got as u64,
+                allowed,
             }),
         }
     }

@@ -25,6 +25,8 @@ const LOCK: &str = "faro-serve.lock";
 const APPLICATIONS: &str = "applications";
 /// The part of the descriptors that this process may have for files of map outputs that cannot be linked.
 const HELD_SHARE: u64 = 4;
+/// The part for files that are on their way to readers.
+const LENDING_SHARE: u64 = 8;
 
 /// Why the service does not start.
 #[derive(Debug, Error)]
@@ -72,6 +74,7 @@ pub(crate) struct Counters {
     pub(crate) links: AtomicU64,
     pub(crate) descriptors: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) lent: AtomicU64,
     removed_outputs: AtomicU64,
     /// Of applications that have ended: blocks and bytes.
     served: [AtomicU64; 2],
@@ -82,6 +85,7 @@ pub struct Service {
     options: Options,
     boot: Boot,
     held: Arc<Held>,
+    pub(crate) lending: Arc<Held>,
     applications: Mutex<HashMap<Key, Known>>,
     pub(crate) counters: Counters,
     /// Locked as long as this lives.
@@ -105,10 +109,13 @@ impl Service {
             locked(&options.data_directory)?,
         ];
         let boot = Boot::current().map_err(ServiceError::Boot)?;
-        let held = Held::new((descriptors() / HELD_SHARE) as usize);
+        let descriptors = descriptors();
+        let held = Held::new((descriptors / HELD_SHARE) as usize);
+        let lending = Held::new((descriptors / LENDING_SHARE) as usize);
         let service = Self {
             boot,
             held,
+            lending,
             applications: Mutex::default(),
             counters: Counters::default(),
             _locks: locks,
@@ -364,6 +371,7 @@ impl Service {
             kept_open: get(&self.counters.descriptors),
             refused: get(&self.counters.refused),
             removed: get(&self.counters.removed_outputs),
+            lent: get(&self.counters.lent),
             served_blocks: served[0],
             served_bytes: served[1],
         }

@@ -32,6 +32,8 @@ pub struct Status {
     pub removed: u64,
     pub served_blocks: u64,
     pub served_bytes: u64,
+    /// Outputs whose files were given to readers of this host.
+    pub lent: u64,
 }
 
 impl Status {
@@ -49,6 +51,7 @@ impl Status {
             ("removed_total", self.removed),
             ("served_blocks_total", self.served_blocks),
             ("served_bytes_total", self.served_bytes),
+            ("lent_total", self.lent),
         ]
     }
 
@@ -83,6 +86,7 @@ impl Status {
             removed: body.u64("removed")?,
             served_blocks: body.u64("served blocks")?,
             served_bytes: body.u64("served bytes")?,
+            lent: body.u64("lent")?,
         };
         body.end()?;
         Ok(status)
@@ -102,6 +106,6 @@ pub fn ask_status(directory: &Path, timeout: Duration) -> Result<(u32, Status), 
     }
     match Reply::decode(&answer)? {
         Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-        Reply::Welcome { .. } | Reply::Done => Err(ClientError::Unexpected),
+        Reply::Welcome { .. } | Reply::Done | Reply::Lent(_) => Err(ClientError::Unexpected),
     }
 }

@@ -13,6 +13,7 @@
 //! are kept open instead. They end with the service.
 
 use crate::handed::{Handed, HandedError};
+use crate::message::Lent;
 use faro_endpoint::OutputFiles;
 use faro_sync::lock;
 use faro_wire::OutputId;
@@ -63,7 +64,8 @@ impl Held {
         Arc::new(Self { open, bound })
     }
 
-    fn take(self: &Arc<Self>, files: Vec<File>) -> Result<HeldFiles, usize> {
+    /// The files, counted as long as what is returned lives. Otherwise how many are open already.
+    pub(crate) fn take(self: &Arc<Self>, files: Vec<File>) -> Result<HeldFiles, usize> {
         let count = files.len();
         let before = self.open.fetch_add(count, Ordering::Relaxed);
         let held = HeldFiles {
@@ -77,10 +79,10 @@ impl Held {
     }
 }
 
-/// The index, and the data file if there is one.
+/// Files that are counted: of an output, the index and the data file if there is one.
 #[derive(Debug)]
-struct HeldFiles {
-    files: Vec<File>,
+pub(crate) struct HeldFiles {
+    pub(crate) files: Vec<File>,
     of: Arc<Held>,
 }
 
@@ -123,6 +125,7 @@ pub struct Holding {
 /// Where an output's files are, as long as this value lives.
 pub struct Found {
     pub files: OutputFiles,
+    has_data: bool,
     /// Their paths name these open files.
     _held: Option<Arc<HeldFiles>>,
 }
@@ -339,6 +342,15 @@ impl Store {
         Some(self.found(id, kept))
     }
 
+    /// What there is of an output.
+    pub fn has(&self, id: OutputId) -> Lent {
+        match lock(&self.state).outputs.get(&id) {
+            None => Lent::NotHere,
+            Some(kept) if kept.has_data => Lent::Whole,
+            Some(_) => Lent::Empty,
+        }
+    }
+
     fn found(&self, id: OutputId, kept: &Kept) -> Found {
         let generation = kept.generation;
         let link = |part| {
@@ -367,6 +379,7 @@ impl Store {
         };
         Found {
             files: OutputFiles { data, index },
+            has_data: kept.has_data,
             _held: held,
         }
     }
@@ -437,6 +450,16 @@ impl Store {
 }
 
 impl Found {
+    /// Opens the files anew, for reading only whatever they were handed over with: the index, then the data file.
+    ///
+    /// # Errors
+    /// They were removed meanwhile, or there are no descriptors.
+    pub fn open(&self) -> io::Result<Vec<File>> {
+        let data = self.has_data.then_some(&self.files.data);
+        let paths = [Some(&self.files.index), data];
+        paths.into_iter().flatten().map(File::open).collect()
+    }
+
     /// # Errors
     /// This process may not read the files.
     fn check(&self) -> io::Result<()> {

@@ -89,6 +89,7 @@ mod tests {
             removed: 0,
             served_blocks: 700,
             served_bytes: 8 << 20,
+            lent: 0,
         }
     }
 

@@ -123,6 +123,7 @@ impl Endpoint {
             card,
             memory,
             catalog,
+            loans: Loans::new(),
             queue: Arc::new(RequestQueue::new(
                 Arc::clone(&peers),
                 threads

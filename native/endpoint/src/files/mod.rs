@@ -12,6 +12,7 @@ mod questions;
 mod stores;
 
 pub(crate) use catalog::{Catalog, Lookup};
+pub(crate) use descriptors::open_file_bound;
 pub use identity::OutputFiles;
 pub(crate) use output::{FileRange, Output, Unlocated};
 pub(crate) use questions::Answer;
