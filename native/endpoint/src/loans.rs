@@ -71,7 +71,7 @@ impl Loan {
         if start >= end || u64::from(end) > self.partitions {
             return Err(BlockStatus::BadRange);
         }
-        let at = |position: u32| {
+        let at = |position: u32| -> Result<u64, BlockStatus> {
             let mut raw = [0; 8];
             let read = self.index.read_exact_at(&mut raw, u64::from(position) * 8);
             read.map_err(|_| BlockStatus::Unreadable)?;

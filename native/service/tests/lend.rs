@@ -200,7 +200,6 @@ fn a_removed_shuffle_is_lent_no_more() {
     reader.close();
 }
 
-/// The first descriptor that a service gives for map output 5, whose files were handed over writable.
 #[test]
 fn what_is_lent_cannot_be_written() {
     let host = Host::new();
