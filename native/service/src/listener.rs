@@ -408,14 +408,13 @@ impl Connection<'_> {
     fn lend(&self, loans: Loans) -> Result<(), SocketError> {
         let files: Vec<_> = loans.files().map(AsFd::as_fd).collect();
         let outputs = loans.all.iter().filter(|lent| lent.files() > 0).count();
-        let with_files = !files.is_empty();
+        if !files.is_empty() {
+            // Before the answer, so that who has it finds it counted.
+            let lent = &self.service.counters.lent;
+            lent.fetch_add(outputs as u64, Ordering::Relaxed);
+        }
         let bytes = Reply::Lent(loans.all.clone()).encode();
         match send(self.socket.as_fd(), &bytes, &files) {
-            Ok(()) if with_files => {
-                let lent = &self.service.counters.lent;
-                lent.fetch_add(outputs as u64, Ordering::Relaxed);
-                Ok(())
-            }
             Err(SocketError::TooManyOnTheirWay) => {
                 let text = SocketError::TooManyOnTheirWay.to_string();
                 refuse(self.socket, (Refusal::System, text))
