@@ -31,7 +31,7 @@ help:
 	@echo 'make test-java   each Spark on the other versions of Java that it runs on, 8 to 25 (20 minutes)'
 	@echo 'make test-cluster   the compose cluster of docker/, on TCP and in a guest with RDMA (as root)'
 	@echo 'make test-yarn      Spark on YARN: two nodes on loopback with the shuffle service, two Spark versions'
-	@echo 'make test-kubernetes  Spark on Kubernetes, a cluster on this machine, built from its modules once (as root, 20 minutes)'
+	@echo 'make test-kubernetes  Spark on Kubernetes, a cluster on this machine (as root, 22 minutes; builds it once, 25 more)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
 	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
 	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'

@@ -13,6 +13,8 @@ from harness import verdict
 from submitted import NAMESPACE, Submitted
 
 ROOT = Path(__file__).resolve().parents[2]
+VERSIONS = ["4.3.0", "3.5.9"]
+CASES = ["groupByKey", "sqlJoin", "sqlAggregate"]
 LOGS = ROOT / "target" / "test-logs" / "kubernetes"
 
 

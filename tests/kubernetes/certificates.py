@@ -1,5 +1,5 @@
 """Keys and certificates of the cluster, by openssl: one authority, the API server's, and one of a
-user who may do everything, as which the daemons and the tests come."""
+user who may do everything, as which the daemons and the tests come; and one of each node."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def openssl(*words):
     subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
 
 
-def make(place, addresses, node):
-    """ca, server, admin, kubelet (.crt and .key each), and service-accounts (.key, .pub)."""
+def make(place, addresses, nodes):
+    """ca, server, admin and each node (.crt and .key each), and service-accounts (.key, .pub)."""
     place.mkdir(parents=True)
     # Spark's client reads no EC keys without another library.
     new = ("-newkey", "rsa:2048", "-nodes")
@@ -26,7 +26,7 @@ def make(place, addresses, node):
     subjects = {
         "server": "/CN=kube-apiserver",
         "admin": "/O=system:masters/CN=admin",
-        "kubelet": f"/O=system:nodes/CN=system:node:{node}",
+        **{node: f"/O=system:nodes/CN=system:node:{node}" for node in nodes},
     }
     names = ",".join([NAMES, *(f"IP:{address}" for address in addresses)])
     for name, subject in subjects.items():

@@ -1,11 +1,12 @@
-"""What a cluster is made of, in the cache: Kubernetes' commands, etcd and CoreDNS, built from Go
-modules, and containerd, runc, the network plug-ins and iptables, unpacked from Debian's packages.
-Nothing of it is installed on this machine."""
+"""What a cluster is made of, in the cache: Kubernetes' commands, etcd, CoreDNS and a controller of
+NetworkPolicies, built from Go modules, and containerd, runc, the network plug-ins, iptables and
+ipset, unpacked from Debian's packages. Nothing of it is installed on this machine."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -25,9 +26,10 @@ COMMANDS = {
     **{name: ("kubernetes", f"k8s.io/kubernetes/cmd/{name}") for name in KUBERNETES},
     "etcd": ("kubernetes", "go.etcd.io/etcd/server/v3"),
     "coredns": ("dns", "."),
+    "policies": ("policies", "."),
 }
 PACKAGES = (
-    *("containerd", "runc", "containernetworking-plugins", "iptables"),
+    *("containerd", "runc", "containernetworking-plugins", "iptables", "ipset", "libipset13"),
     *("libseccomp2", "libxtables12", "libnftnl11", "libip4tc2", "libip6tc2", "libmnl0"),
     *("libnetfilter-conntrack3", "libnfnetlink0", "conntrack"),
 )
@@ -80,7 +82,9 @@ def ensure():
         for name in COMMANDS:
             if not (commands / name).exists():
                 build(name, commands / name)
-        debian = place() / "debian"
+        # Other packages, another directory.
+        names = hashlib.sha256(" ".join(PACKAGES).encode()).hexdigest()
+        debian = place() / f"debian-{names[:8]}"
         if not debian.is_dir():
             unpack(PACKAGES, debian, finish_node)
         return commands, debian

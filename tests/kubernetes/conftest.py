@@ -11,7 +11,7 @@ import pytest
 from applications import LOGS, ROOT, Submitter
 from cluster import Cluster
 from harness import build, launch
-from images import PAUSE, Images
+from images import OWN_SCRIPTS, PAUSE, SCRIPTS, Images
 from pod_logs import PodLogs
 from submitted import MANIFESTS, NAMESPACE
 
@@ -22,20 +22,25 @@ def pytest_addoption(parser):
     add = parser.getgroup("faro", "Spark with Faro on Kubernetes").addoption
     add("--jar", type=Path, default=ROOT / "dist" / "faro-spark.jar")
     add("--command", type=Path, default=ROOT / "dist" / "faro-x86_64", help="the command faro")
+    about = "a folder with another entrypoint.sh and decom.sh of the image, such as Spark's"
+    add("--scripts", type=Path, default=OWN_SCRIPTS, help=about)
 
 
 def pytest_configure(config):
     for file in (config.option.jar, config.option.command):
         if not file.is_file():
             raise pytest.UsageError(f"{file} is missing: run 'make jar' first, or pass its place")
+    for name in SCRIPTS:
+        if not (config.option.scripts / name).is_file():
+            raise pytest.UsageError(f"--scripts: there is no {config.option.scripts / name}")
 
 
 @pytest.fixture(scope="session")
-def images(tmp_path_factory):
+def images(pytestconfig, tmp_path_factory):
     """Imports an image of a Spark when it is first asked for."""
     if reason := machine.why_not():
         pytest.skip(f"no cluster can be started here: {reason}")
-    made = Images(tmp_path_factory.mktemp("images"))
+    made = Images(tmp_path_factory.mktemp("images"), pytestconfig.option.scripts)
     yield made
     shutil.rmtree(made.place, ignore_errors=True)
 
@@ -53,15 +58,20 @@ class Ready:
         self.cluster, self.images = cluster, images
         option = pytestconfig.option
         self.parts = (option.jar.resolve(), option.command.resolve(), jobs_jar)
-        self.imported = set()
-        self.logs = PodLogs(cluster.pod_logs(), cluster.place / "kept-logs")
+        self.archives = {"pause": images.pause()}
+        self.logs = PodLogs(cluster.place, cluster.place / "kept-logs")
 
     def with_spark(self, version):
-        if version not in self.imported:
-            archive = self.images.spark(version, *self.parts)
-            self.cluster.ctr("images", "import", archive)
-            archive.unlink()
-            self.imported.add(version)
+        if version not in self.archives:
+            self.archives[version] = self.images.spark(version, *self.parts)
+            for node in self.cluster.nodes:
+                if node.daemons:
+                    node.ctr("images", "import", self.archives[version])
+        return self
+
+    def with_second_node(self):
+        if not self.cluster.second.daemons:
+            self.cluster.start_second(self.archives.values())
         return self
 
 
@@ -77,10 +87,10 @@ def ready(pytestconfig, images, jobs_jar, tmp_path_factory):
     found = None
     try:
         try:
-            cluster.start(images.pause())
+            found = Ready(cluster, images, pytestconfig, jobs_jar)
+            cluster.start(found.archives["pause"])
         except machine.NotPossible as refused:
             pytest.skip(f"no cluster can be started here: {refused}")
-        found = Ready(cluster, images, pytestconfig, jobs_jar)
         yield found
     finally:
         if found:

@@ -19,6 +19,8 @@ PAUSE = "localhost/pause:1"
 JAVA_HOME = "/usr/lib/jvm/java-17-openjdk-amd64"
 JOBS = "/opt/spark/jobs/jobs.jar"
 SPARK_PARTS = ("bin", "sbin", "jars")
+OWN_SCRIPTS = HERE / "image"
+SCRIPTS = ("entrypoint.sh", "decom.sh")
 OWNER = ("--numeric-owner", "--owner=0", "--group=0", "--mtime=@0", "--sort=name")
 
 
@@ -65,10 +67,11 @@ def archive(target, name, layers, config):
 
 
 class Images:
-    """Makes them in `place`, a directory; each layer once."""
+    """Makes them in `place`, a directory; each layer once. `scripts`: where entrypoint.sh and
+    decom.sh are."""
 
-    def __init__(self, place):
-        self.place = Path(place)
+    def __init__(self, place, scripts):
+        self.place, self.scripts = Path(place), Path(scripts)
         self.place.mkdir(parents=True, exist_ok=True)
 
     def pause(self):
@@ -119,9 +122,10 @@ class Images:
             faro_jar: "opt/spark/jars/faro-spark.jar",
             jobs_jar: JOBS.lstrip("/"),
             faro_command: "usr/local/bin/faro",
-            HERE / "image" / "entry": "opt/entrypoint.sh",
-            HERE / "image" / "decommission": "opt/decom.sh",
+            **{self.scripts / name: f"opt/{name}" for name in SCRIPTS},
         }
         for source, name in files.items():
             shutil.copy(source, root / name)
+        for name in SCRIPTS:
+            (root / "opt" / name).chmod(0o755)
         return layer(target, root, ".")

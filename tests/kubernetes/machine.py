@@ -1,4 +1,4 @@
-"""The machine that the cluster runs on: mount, process, IPC, host-name, cgroup and network
+"""A machine that the cluster runs on: mount, process, IPC, host-name, cgroup and network
 namespaces of its own. Bridges, mounts, iptables' rules and processes are gone when its process 1
 ends; cgroups are removed then."""
 
@@ -16,9 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CGROUPS = Path("/sys/fs/cgroup")
 NEEDED = ("cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "pids", "blkio", "systemd")
-ADDRESS = "10.97.0.1"
-HOST = "faro-node"
-# Of its cgroups, with the process id of the run.
+# Of its cgroups, with its host name and the process id of the run.
 NAME = "faro-kubernetes"
 
 
@@ -73,10 +71,11 @@ def remove_left_over(names):
 class Machine:
     """`packages`: the root of what Debian's packages have, seen below /usr."""
 
-    def __init__(self, place, packages):
+    def __init__(self, place, packages, host, address):
         self.place = Path(place)
         self.packages = packages
-        self.name = f"{NAME}-{os.getpid()}"
+        self.host, self.address = host, address
+        self.name = f"{NAME}-{host}-{os.getpid()}"
         self.controllers = controllers()
         self.leader = None
         self.init = None
@@ -93,7 +92,8 @@ class Machine:
                 *("setpriv", "--pdeathsig", "SIGKILL"),
                 *("unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--cgroup"),
                 *("--fork", "--kill-child=SIGKILL"),
-                *(sys.executable, HERE / "machine-init", self.place, ADDRESS, self.packages),
+                *(sys.executable, HERE / "machine-init"),
+                *(self.place, self.address, self.packages),
                 *self.controllers,
             ],
             stdin=subprocess.DEVNULL,
@@ -107,9 +107,19 @@ class Machine:
             raise NotPossible(said or f"the machine did not start: exit code {self.leader.wait()}")
         children = Path(f"/proc/{self.leader.pid}/task/{self.leader.pid}/children")
         self.init = int(children.read_text().split()[0])
-        self.run("hostname", HOST)
-        names = f"127.0.0.1 localhost\n{ADDRESS} {HOST}\n"
+        self.run("hostname", self.host)
+        names = f"127.0.0.1 localhost\n{self.address} {self.host}\n"
         self.run("tee", "/etc/hosts", input=names)
+
+    def join(self, other):
+        """A cable between the two: both are of one network then."""
+        here, there = f"to-{other.host}", f"to-{self.host}"
+        # Without --pid: the peer's process id is one of this program's namespace.
+        words = ["nsenter", "--target", str(self.init), "--net", "ip", "link", "add", here]
+        words += ["type", "veth", "peer", "name", there, "netns", str(other.init)]
+        subprocess.run(words, check=True)
+        for machine, end in ((self, here), (other, there)):
+            machine.run("ip", "link", "set", end, "master", "node0", "up")
 
     def _make_group(self, group):
         group.mkdir()

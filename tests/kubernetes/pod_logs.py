@@ -1,4 +1,4 @@
-"""What the containers of pods wrote, also of pods that are gone: the kubelet's log files get a
+"""What the containers of pods wrote, also of pods that are gone: the kubelets' log files get a
 second name here as soon as they are seen."""
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ def text_of(log):
 
 
 class PodLogs:
-    """`source`: the kubelet's podLogsDir; `kept`: a directory of the same file system."""
+    """`nodes`: the directory of the nodes'; `kept`: a directory of the same file system."""
 
-    def __init__(self, source, kept):
-        self.source, self.kept = source, kept
+    def __init__(self, nodes, kept):
+        self.nodes, self.kept = nodes, kept
         self.kept.mkdir(parents=True, exist_ok=True)
         self._ends = threading.Event()
         self._watch = threading.Thread(target=self._look_on, daemon=True)
@@ -38,7 +38,7 @@ class PodLogs:
             self._look()
 
     def _look(self):
-        for log in self.source.glob("*/*/*.log"):
+        for log in self.nodes.glob("*/pod-logs/*/*/*.log"):
             namespace, pod, uid = log.parts[-3].split("_")
             name = f"{namespace}_{pod}_{uid[:8]}_{log.parts[-2]}_{log.name}"
             with contextlib.suppress(OSError):

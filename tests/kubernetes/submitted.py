@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import images
-from cluster import API
 from harness import launch
+from node import API
 
 NAMESPACE = "faro"
 TIME_LIMIT = 300  # seconds
@@ -110,7 +110,7 @@ class Submitted:
                 command += ["--conf", f"{key}={value}"]
         command += [f"local://{images.JOBS}", SCRATCH, *map(str, arguments)]
         environment = {
-            **cluster.environment(),
+            **cluster.first.environment(),
             "SPARK_HOME": str(home),
             "JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
         }

@@ -6,14 +6,8 @@ import json
 import re
 
 import pytest
-from applications import after_pods_went, all_by_faro, check
-from cluster import PODS
-from images import spark_image
-from machine import HOST
-from submitted import MANIFESTS, NAMESPACE, SCRATCH
-
-VERSIONS = ["4.3.0", "3.5.9"]
-CASES = ["groupByKey", "sqlJoin", "sqlAggregate"]
+from applications import CASES, VERSIONS, after_pods_went, all_by_faro, check
+from submitted import MANIFESTS, SCRATCH
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -123,63 +117,6 @@ def test_volumes_reused(submitter, version, record_property):
     check(problems, run, record_property)
 
 
-def test_node_service(submitter, ready, record_property):
-    """`faro serve` as a DaemonSet: outputs outlive all pods that made them."""
-    version = "4.3.0"
-    cluster = ready.with_spark(version).cluster
-    text = (MANIFESTS / "faro-serve.yaml").read_text()
-    cluster.apply(text.replace("REGISTRY/spark-faro:0.1.0", spark_image(version)))
-    cluster.kubectl("rollout", "status", "daemonset/faro-serve", "-n", NAMESPACE, "--timeout=60s")
-    socket = "spark.kubernetes.executor.volumes.hostPath.faro"
-    conf = {
-        f"{socket}.mount.path": "/run/faro",
-        f"{socket}.options.path": "/var/lib/faro/socket",
-        "spark.faro.service.directory": "/run/faro",
-    }
-    run, problems = after_pods_went(submitter, version, "serve", "outputsKept", conf, 2, 0)
-    counts = {name: run.counted(name) for name in ("serviceBlocks", "serviceOutputs")}
-    problems += [f"{name} is 0" for name in ("serviceBlocks",) if not counts[name]]
-    service = "".join(
-        text for pod, text in ready.logs.of(NAMESPACE).items() if pod.startswith("faro-serve-")
-    )
-    problems += [] if "has ended" in service else [f"the service's log: {service[-400:]}"]
-    cluster.kubectl("delete", "daemonset/faro-serve", "-n", NAMESPACE)
-    check(problems, run, record_property, **counts)
-
-
-# One block of ports.
-PORTS = {"spark.driver.port": 7078, "spark.blockManager.port": 7079, "spark.faro.port": 7100}
-
-
-@pytest.mark.parametrize("version", VERSIONS)
-def test_fixed_ports(submitter, version, record_property):
-    """The node drops what pods send each other, apart from connections to these ports."""
-    rules = [
-        *(f"-p tcp --dport {port} -j ACCEPT" for port in (*PORTS.values(),)),
-        "-m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
-        "-p tcp -m comment --comment faro-tests -j DROP",
-    ]
-    pods = f"-s {PODS}.0/24 -d {PODS}.0/24"
-    machine = submitter.cluster.machine
-    for rule in reversed(rules):
-        machine.run("sh", "-c", f"iptables -I FORWARD {pods} {rule}")
-    try:
-        conf = {name: str(port) for name, port in PORTS.items()}
-        run, problems = submitter.run(version, "ports", CASES, conf)
-        dropped = machine.run("iptables", "-L", "FORWARD", "-v", "-n", "-x")
-    finally:
-        for rule in rules:
-            machine.run("sh", "-c", f"iptables -D FORWARD {pods} {rule}")
-    ready = [re.search(r"Faro ready:.*tcp://(\S+)", log) for log in run.executor_logs.values()]
-    addresses = [found[1] if found else "none" for found in ready]
-    if not all(address.endswith(f":{PORTS['spark.faro.port']}") for address in addresses):
-        problems.append(f"Faro listens on {addresses}")
-    accepted = re.search(rf"^\s*(\d+).*dpt:{PORTS['spark.faro.port']}\b", dropped, re.M)
-    if not accepted or not int(accepted[1]):
-        problems.append(f"no packet went by the rule of Faro's port: {dropped}")
-    check([*problems, *all_by_faro(run)], run, record_property, addresses=addresses)
-
-
 def test_device_template(submitter, record_property):
     """The template with RDMA, on a node that says it has the resource but has no device."""
     cluster = submitter.cluster
@@ -187,8 +124,8 @@ def test_device_template(submitter, record_property):
         {"op": "add", "path": f"/status/{kind}/rdma~1faro", "value": "64"}
         for kind in ("capacity", "allocatable")
     ]
-    words = ("patch", "node", HOST, "--subresource=status", "--type=json", "-p", json.dumps(patch))
-    cluster.kubectl(*words)
+    words = ("--subresource=status", "--type=json", "-p", json.dumps(patch))
+    cluster.kubectl("patch", "node", cluster.first.name, *words)
     conf = {
         "spark.kubernetes.executor.podTemplateFile": str(MANIFESTS / "executor-template.yaml"),
         "spark.kubernetes.executor.podTemplateContainerName": "executor",

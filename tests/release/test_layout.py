@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import artifacts
+import manifests
 import maven
 import pytest
 import wheel
@@ -42,6 +43,7 @@ def write_all(folder: Path, project: artifacts.Project) -> Path:
     release = folder / "release"
     maven.write_repository(release / "maven", project, JAR, BILL, javadoc)
     wheel.write_wheel(release, project, JAR)
+    manifests.write_manifests(release, project)
     artifacts.write_sums(release)
     return release
 
@@ -176,6 +178,21 @@ class TestCommand:
         assert (
             subprocess.check_output([faro, "--version"], text=True) == f"faro {project.version}\n"
         )
+
+
+class TestManifests:
+    def test_kustomize_finds_what_its_base_names(self, release, project):
+        with zipfile.ZipFile(release / f"faro-kubernetes-{project.version}.zip") as opened:
+            texts = {name: opened.read(name).decode() for name in opened.namelist()}
+        base = texts.pop("kubernetes/kustomization.yaml")
+        named = re.findall(r"^  - (\S+\.yaml)$", base, re.M)
+        assert named
+        assert {f"kubernetes/{name}" for name in named} <= set(texts)
+
+    def test_an_image_of_another_version_is_an_error(self, tmp_path, project):
+        other = project._replace(version="0.0.9")
+        with pytest.raises(artifacts.Wrong, match=r"0\.0\.9"):
+            manifests.write_manifests(tmp_path, other)
 
 
 class TestAll:

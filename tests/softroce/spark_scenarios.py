@@ -23,6 +23,8 @@ class Scenario:
     often: int = 1
     counts: tuple = ()  # counters that must not be 0, over all executors
     quick: bool = False
+    # Needs a jar with the modes for comparison.
+    research: bool = False
     # Faro behind Comet, on the Spark that there is a Comet for.
     comet: bool = False
 
@@ -116,6 +118,7 @@ SCENARIOS = [
             only_verbs=rules is NEVER,
             counts=() if mode == "unpinned" else ("remoteReads",),
             mappings=1 << 20,
+            research=mode != "unpinned",
             hook="for p in $(pgrep -f CoarseGrainedExecutorBackend); do "
             "grep VmHWM /proc/$p/status; done",
         )

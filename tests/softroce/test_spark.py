@@ -7,6 +7,7 @@ took. All logs stay: target/test-logs/softroce/spark/SCENARIO.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 LOGS = ROOT / "target" / "test-logs" / "softroce" / "spark"
 JAR = ROOT / "dist" / "faro-spark.jar"
+RESEARCH_JAR = ROOT / "target" / "research" / "faro-spark.jar"
 VERSION = "4.3.0"
 RDMA_PACKET = 4096
 # Beside the cases and the counters of a scenario.
@@ -69,6 +71,13 @@ def pytest_generate_tests(metafunc):
     metafunc.parametrize(("scenario", "name"), pairs, ids=ids)
 
 
+@functools.cache
+def research_jar() -> Path:
+    """The jar with the modes for comparison, which the other one refuses."""
+    subprocess.run([ROOT / "tests" / "setup" / "build-jar", RESEARCH_JAR, "--research"], check=True)
+    return RESEARCH_JAR
+
+
 @pytest.fixture(scope="session")
 def ended():
     """A function that runs a scenario in a guest, once."""
@@ -81,7 +90,8 @@ def ended():
         if scenario.name not in known:
             version = COMET_VERSION if scenario.comet else VERSION
             home = spark_home.ensure(spark_home.versions_named([version])[0])
-            known[scenario.name] = run(scenario, home, jobs)
+            jar = research_jar() if scenario.research else JAR
+            known[scenario.name] = run(scenario, home, jobs, jar)
         return known[scenario.name]
 
     return once
@@ -114,14 +124,14 @@ def enough_mappings(count):
                 limit.write_text(str(before))
 
 
-def run(scenario: Scenario, home: Path, jobs: Path) -> Ended:
+def run(scenario: Scenario, home: Path, jobs: Path, jar: Path) -> Ended:
     logs = LOGS / scenario.name
     shutil.rmtree(logs, ignore_errors=True)
     logs.mkdir(parents=True)
     conf, jars = {**scenario.conf}, ""
     if scenario.comet:
         jars = f"{comet.jar()},"
-        on_class_path = f"{comet.jar()}:{JAR}"
+        on_class_path = f"{comet.jar()}:{jar}"
         conf |= {
             **COMET,
             "spark.memory.offHeap.size": "256m",
@@ -135,7 +145,7 @@ def run(scenario: Scenario, home: Path, jobs: Path) -> Ended:
         "JAVA_TOOL_OPTIONS": launch.SHORT_LIVED,
         "SPARK_HOME": str(home),
         "JOBS": str(jobs),
-        "FARO_JAR": str(JAR),
+        "FARO_JAR": str(jar),
         "JARS": jars,
         "CONF": " ".join(f"--conf {key}={value}" for key, value in conf.items()),
         "AS": scenario.run_as,

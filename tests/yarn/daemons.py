@@ -4,6 +4,7 @@ service in each NodeManager. A node has an address of its own: 127.0.0.2, 127.0.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ NODES = ("127.0.0.2", "127.0.0.3")
 # Of a node: one executor of 1,024 MiB and its overhead, and a small application master.
 NODE_MIB = 2304
 READY_WITHIN = 60  # seconds
+DISKS = "yarn.nodemanager.disk-health-checker"
 # What the shuffle service needs of a Spark's jars.
 SERVICE_NEEDS = (
     *("spark-network-common_", "spark-network-shuffle_", "spark-common-utils", "spark-tags_"),
@@ -89,7 +91,10 @@ class Node:
             "yarn.nodemanager.log-dirs": self.place / "logs",
             "yarn.nodemanager.resource.memory-mb": NODE_MIB,
             "yarn.nodemanager.resource.cpu-vcores": 16,
-            "yarn.nodemanager.disk-health-checker.enable": "false",
+            f"{DISKS}.enable": "false",
+            # A NodeManager looks at its disks once even so, and gives no directory to containers
+            # where less than a tenth of the whole disk may be written, as on many machines.
+            f"{DISKS}.max-disk-utilization-per-disk-percentage": "100.0",
             "yarn.nodemanager.resource-monitor.interval-ms": 500,
             "yarn.nodemanager.sleep-delay-before-sigkill.ms": 2000,
             "yarn.nodemanager.env-whitelist": "JAVA_HOME,HADOOP_CONF_DIR",
@@ -248,16 +253,25 @@ class Cluster:
                 raise NotReady(f"{what}: not within {seconds} s; see {self.logs}")
             time.sleep(0.1)
 
+    def asked(self, what):
+        """What the ResourceManager says of `metrics` or `apps/ID`; nothing where it does not."""
+        try:
+            url = f"http://{MASTER}:{self.web}/ws/v1/cluster/{what}"
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                (values,) = json.load(answer).values()
+        except (OSError, ValueError):
+            return {}
+        return values
+
     def metric(self, name):
         """Of the ResourceManager; -1 where it does not answer."""
-        try:
-            url = f"http://{MASTER}:{self.web}/ws/v1/cluster/metrics"
-            with urllib.request.urlopen(url, timeout=5) as answer:
-                text = answer.read().decode()
-        except OSError:
-            return -1
-        found = re.search(rf'"{name}"\s*:\s*(\d+)', text)
-        return int(found[1]) if found else -1
+        return self.asked("metrics").get(name, -1)
+
+    def state_of(self, application):
+        """How an application ended, and why, as the ResourceManager has it."""
+        told = self.asked(f"apps/{application}")
+        words = (told.get(name) for name in ("state", "finalStatus", "diagnostics"))
+        return " ".join(str(word).strip() for word in words if word) or "not known"
 
     def container_logs(self, application):
         """stdout and stderr of its containers, by container id."""

@@ -13,6 +13,10 @@ from harness import launch
 TIME_LIMIT = 240  # seconds
 EXECUTOR_MIB = 1024
 DRIVER_MIB = 512
+# Of the causes of a failure.
+STATE_SHOWN = 4000
+LINES_SHOWN = 40
+LINE_SHOWN = 400
 
 ALWAYS = {
     "spark.ui.enabled": "false",
@@ -47,10 +51,24 @@ class Run:
     # Of spark-submit.
     submit_log: str
     application: str
+    # What the ResourceManager says of its end.
+    state: str
+    # Of the container with the application master; empty where it was not started.
+    master_log: str
     executor_logs: dict = field(default_factory=dict)
 
     def lines(self, prefix):
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
+
+    def causes(self):
+        """Why it may have failed: what YARN says, and how its processes' logs end."""
+        logs = {"application master": self.master_log, "spark-submit": self.submit_log}
+        lines = [f"{self.application or 'no application'}: {self.state[:STATE_SHOWN]}"]
+        for name, log in logs.items():
+            lines.append(f"-- {name}, the end of its log{'' if log.strip() else ': empty'}")
+            told = [line[:LINE_SHOWN] for line in log.splitlines() if not line.startswith("\tat ")]
+            lines += told[-LINES_SHOWN:]
+        return "\n".join(lines)
 
     def summaries(self):
         """Of the executors that wrote one: each a dict."""
@@ -151,10 +169,12 @@ class Submitted:
         # The first container has the application master.
         masters = {name for name in logs if name.endswith("_000001")}
         submit = self.text().partition("\n")[2]
-        driver = submit if self.mode == "client" else "\n".join(logs[name] for name in masters)
+        master = "\n".join(logs[name] for name in masters)
+        driver = submit if self.mode == "client" else master
+        state = self.cluster.state_of(application) if application else "not submitted"
         executors = {name: text for name, text in logs.items() if name not in masters}
         seconds = time.monotonic() - self.started
-        return Run(code, timed_out, seconds, driver, submit, application, executors)
+        return Run(code, timed_out, seconds, driver, submit, application, state, master, executors)
 
     def await_containers(self):
         """Executors write their last lines when the driver has ended already."""

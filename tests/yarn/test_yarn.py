@@ -135,7 +135,8 @@ def check(problems, run, record_property, **more):
     record_property("detail", said(run, **more))
     if problems:
         summaries = run.summaries()
-        pytest.fail(f"{problems}; {said(run, **more)}; summaries {summaries}", pytrace=False)
+        text = f"{problems}; {said(run, **more)}; summaries {summaries}\n{run.causes()}"
+        pytest.fail(text, pytrace=False)
 
 
 @pytest.mark.short("client-4.3.0")

@@ -1,4 +1,4 @@
-//! What this host is to others.
+//! Names and addresses by which others reach this host.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 

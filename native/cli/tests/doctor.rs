@@ -1,6 +1,6 @@
 //! `faro doctor` as users and scripts see it, on hosts with and without RDMA.
 //!
-//! What needs a device runs where there is one: `tests/softroce/doctor`.
+//! `tests/softroce/doctor` has the tests that need a device.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 

@@ -5,11 +5,10 @@
 //! An executor of Spark has one endpoint. It plays both parts at once; here each plays one, so that
 //! every step has a line of its own.
 
-use faro_endpoint::{Completion, Config, Endpoint, FabricChoice, OutputFiles, VerbsOptions};
+use faro_endpoint::{Completion, Config, Endpoint, FabricChoice, OutputFiles};
 use faro_wire::BlockId;
 use std::error::Error;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,22 +71,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn start(name: &str, fabric: FabricChoice) -> Result<Arc<Endpoint>, Box<dyn Error>> {
-    let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
     Ok(Endpoint::start(Config {
         name: name.to_owned(),
         fabric,
-        bind: localhost,
-        advertise: localhost,
-        port: 0,
-        verbs: VerbsOptions::default(),
         memory_limit: 64 << 20,
         idle_release: Duration::ZERO,
-        staging: faro_endpoint::Staging::OnDemand,
-        regions: faro_endpoint::RegionMode::Unpinned,
-        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
-        exchange: faro_endpoint::ExchangeConfig::default(),
-        security: faro_endpoint::Security::default(),
+        ..Config::default()
     })?)
 }
 

@@ -3,8 +3,9 @@
 use crate::memory::{RegionMode, Staging};
 use crate::schedule::ExchangeConfig;
 use faro_fabric::verbs::VerbsOptions;
+use faro_fabric::FabricKind;
 use faro_secure::{Protection, SharedSecret};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 /// Fabrics that an endpoint opens.
@@ -28,6 +29,16 @@ impl FabricChoice {
         ("tcp", Self::Tcp),
         ("shm", Self::Shm),
     ];
+
+    /// Returns whether an endpoint opens this fabric, if it works on the host.
+    pub(crate) fn opens(self, kind: FabricKind) -> bool {
+        match self {
+            Self::Auto => true,
+            Self::Tcp => kind == FabricKind::Tcp,
+            Self::Shm => kind == FabricKind::Shm,
+            Self::Verbs => kind == FabricKind::Verbs,
+        }
+    }
 }
 
 /// Proof of membership in an application, and protection of the bytes between its members.
@@ -74,4 +85,28 @@ pub struct Config {
     pub exchange: ExchangeConfig,
     /// Proves the members of the application to each other; protects the bytes between them.
     pub security: Security,
+}
+
+/// The defaults of the keys in Spark's configuration, except for the name, the addresses and the memory
+/// limit, which Spark's executors always give.
+impl Default for Config {
+    fn default() -> Self {
+        let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        Self {
+            name: "faro".to_owned(),
+            fabric: FabricChoice::Auto,
+            bind: local,
+            advertise: local,
+            port: 0,
+            verbs: VerbsOptions::default(),
+            memory_limit: 256 << 20,
+            idle_release: Duration::from_secs(60),
+            staging: Staging::default(),
+            regions: RegionMode::default(),
+            connection_idle: Duration::from_secs(60),
+            request_timeout: Duration::from_secs(30),
+            exchange: ExchangeConfig::default(),
+            security: Security::default(),
+        }
+    }
 }

@@ -26,7 +26,6 @@
 //! use std::time::Duration;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let localhost = std::net::IpAddr::from([127, 0, 0, 1]);
 //! # let directory = tempfile::tempdir()?;
 //! # let file = |name: &str| directory.path().join(name);
 //! # let files = OutputFiles { data: file("shuffle_7_3_0.data"), index: file("shuffle_7_3_0.index") };
@@ -38,17 +37,7 @@
 //!     fabric: FabricChoice::Tcp,
 //!     memory_limit: 64 << 20,
 //!     request_timeout: timeout,
-//! #   bind: localhost,
-//! #   advertise: localhost,
-//! #   port: 0,
-//! #   verbs: faro_endpoint::VerbsOptions::default(),
-//! #   idle_release: Duration::ZERO,
-//! #   staging: faro_endpoint::Staging::OnDemand,
-//! #   regions: faro_endpoint::RegionMode::Unpinned,
-//! #   connection_idle: Duration::from_secs(60),
-//! #   exchange: faro_endpoint::ExchangeConfig::default(),
-//! #   security: faro_endpoint::Security::default(),
-//!     // and addresses, regions, security
+//!     ..Config::default()
 //! };
 //! let (client, server) = (Endpoint::start(config("client"))?, Endpoint::start(config("server"))?);
 //! let peer = client.add_peer(&server.card())?;

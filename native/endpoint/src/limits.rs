@@ -68,6 +68,10 @@ pub const SILENCE_IN_SHORTAGE: Duration = Duration::from_secs(2);
 pub const BACKOFF_MIN: Duration = Duration::from_secs(2);
 /// Longest back-off of a route.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(60);
+/// Back-off of a peer after a request to it failed on all its routes; doubles up to `PEER_BACKOFF_MAX`.
+pub const PEER_BACKOFF_MIN: Duration = Duration::from_secs(10);
+/// Longest back-off of a peer.
+pub const PEER_BACKOFF_MAX: Duration = Duration::from_secs(60);
 /// Time for which a peer is remembered that is asked for nothing.
 pub const PEER_IDLE: Duration = Duration::from_secs(3_600);
 /// Map outputs whose paths Java was asked for and has not answered.

@@ -45,16 +45,20 @@ pub enum RegionMode {
     #[default]
     Unpinned,
     /// Each is mapped and registered as a whole, on demand: the device faults pages in.
+    #[cfg(feature = "research")]
     Odp,
     /// Each is mapped and registered as a whole, which pins all of it.
+    #[cfg(feature = "research")]
     Pinned,
 }
 
 impl RegionMode {
-    /// By name.
-    pub const ALL: [(&'static str, Self); 3] = [
+    /// The modes of this build, by name.
+    pub const ALL: &'static [(&'static str, Self)] = &[
         ("unpinned", Self::Unpinned),
+        #[cfg(feature = "research")]
         ("odp", Self::Odp),
+        #[cfg(feature = "research")]
         ("pinned", Self::Pinned),
     ];
 }
@@ -72,6 +76,7 @@ pub(crate) enum NoLease {
 pub(crate) struct Memory {
     pub(crate) pool: Arc<Pool>,
     pub(crate) cache: Arc<ChunkCache>,
+    #[cfg(feature = "research")]
     pub(crate) regions: RegionMode,
     pub(crate) staging: Staging,
     /// Bytes beside the arena, of the requests that all progress threads hold for their clients.
@@ -79,6 +84,7 @@ pub(crate) struct Memory {
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
     /// Number of times that everything exposed was recalled.
+    #[cfg(feature = "research")]
     recalls: AtomicU64,
     /// The cache had nothing to release, and nothing was revoked since: a look for pages would go over
     /// all its slots for nothing.
@@ -95,13 +101,18 @@ impl Memory {
         regions: RegionMode,
         staging: Staging,
     ) -> Arc<Self> {
+        // Without the modes for comparison there is nothing to remember.
+        #[cfg(not(feature = "research"))]
+        let RegionMode::Unpinned = regions;
         Arc::new(Self {
             pool,
             cache,
+            #[cfg(feature = "research")]
             regions,
             staging,
             request_bytes: Arc::default(),
             shortages: AtomicU64::new(0),
+            #[cfg(feature = "research")]
             recalls: AtomicU64::new(0),
             nothing_to_release: AtomicBool::new(false),
             accounts: Mutex::default(),
@@ -238,11 +249,13 @@ impl Memory {
 
     /// Asks for everything exposed to peers to be revoked, because mapped files are exposed too and
     /// were forgotten.
+    #[cfg(feature = "research")]
     pub(crate) fn recall_all(&self) {
         self.recalls.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns a number that grows when everything exposed must be revoked.
+    #[cfg(feature = "research")]
     pub(crate) fn recalls(&self) -> u64 {
         self.recalls.load(Ordering::Relaxed)
     }

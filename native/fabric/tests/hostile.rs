@@ -11,8 +11,9 @@
 mod stage;
 
 use faro_conformance::Dice;
+use faro_fabric::tcp::MAX_GREETING_BYTES;
 use faro_fabric::{CloseReason, Exposure, RemoteRange};
-use faro_wire::header::{MAX_GREETING_BYTES, MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, VERSION};
+use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, VERSION};
 use faro_wire::{crc32c, kind, FrameHeader, WireError};
 use stage::{frame, hello, write_frame, Stage};
 use std::io::Write as _;

@@ -11,7 +11,7 @@ use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
 use jni::objects::{JByteArray, JByteBuffer, JClass, JString};
-use jni::sys::{jint, jlong};
+use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -155,6 +155,35 @@ pub extern "system" fn Java_io_faro_Native_fetch<'local>(
         Ok(request as jlong)
     })
     .resolve::<Typed>()
+}
+
+/// `Native.isBackedOff`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_isBackedOff<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    peer: jlong,
+) -> jboolean {
+    env.with_env(|_| -> Outcome<jboolean> {
+        Ok(get(endpoint)?.endpoint.is_backed_off(peer as u64))
+    })
+    .resolve::<Typed>()
+}
+
+/// `Native.blame`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_Native_blame<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    peer: jlong,
+) {
+    env.with_env(|_| -> Outcome<()> {
+        get(endpoint)?.endpoint.blame(peer as u64);
+        Ok(())
+    })
+    .resolve::<Typed>();
 }
 
 /// `Native.cancel`.

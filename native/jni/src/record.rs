@@ -90,7 +90,7 @@ impl Record<'_> {
         put(out, self.block_count);
         out.extend_from_slice(&self.batch.to_le_bytes());
         put(out, self.slices.len() as u32);
-        put(out, self.fabric as u32);
+        put(out, self.fabric.0);
         put(out, u32::from(self.last) | u32::from(self.scarce) << 1);
         put(out, self.detail.len() as u32);
         for slice in self.slices {

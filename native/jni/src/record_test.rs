@@ -36,7 +36,7 @@ fn delivered_blocks_are_the_golden_bytes() {
         first_block: 2,
         block_count: 6,
         batch: 0x7fff_0000_1234_5678,
-        fabric: FabricCode::Shm,
+        fabric: FabricCode(2),
         last: true,
         scarce: false,
         slices: &[
@@ -72,7 +72,7 @@ fn an_error_is_the_golden_bytes() {
         first_block: 10,
         block_count: 990,
         batch: 0,
-        fabric: FabricCode::Tcp,
+        fabric: FabricCode(1),
         last: true,
         scarce: false,
         slices: &[],
@@ -101,7 +101,7 @@ proptest! {
         error in prop::option::of(select(&[FetchErrorCode::Unreachable, FetchErrorCode::Cancelled][..])),
         (request, batch) in any::<(u64, u64)>(),
         first_block in any::<u32>(),
-        fabric in select(&[FabricCode::None, FabricCode::Tcp, FabricCode::Shm, FabricCode::Verbs][..]),
+        fabric in (0..=3_u32).prop_map(FabricCode),
         last in any::<bool>(),
         scarce in any::<bool>(),
         slices in prop::collection::vec(any::<(u32, u32, u32)>(), 0..20),
@@ -131,7 +131,7 @@ proptest! {
         prop_assert_eq!(u64_at(8), request);
         prop_assert_eq!((u32_at(16), u32_at(20)), (first_block, blocks.len() as u32));
         prop_assert_eq!(u64_at(24), batch);
-        prop_assert_eq!((u32_at(32), u32_at(36)), (slices.len() as u32, fabric as u32));
+        prop_assert_eq!((u32_at(32), u32_at(36)), (slices.len() as u32, fabric.0));
         prop_assert_eq!((u32_at(40), u32_at(44)), (u32::from(last) + 2 * u32::from(scarce), detail.len() as u32));
         let mut at = 48;
         for slice in &slices {

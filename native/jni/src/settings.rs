@@ -2,18 +2,15 @@
 //! turns them into a [`Config`].
 //!
 //! The name of a setting is the name of its key in Spark's configuration without `spark.faro.`.
-//! A new setting is one line of [`SETTINGS`] and a default in [`defaults`]. Durations are in
-//! milliseconds and sizes in bytes: Java has converted the units by then. Spark's secret is no setting,
+//! A new setting is one line of [`SETTINGS`]. A setting that is not given has the value of
+//! `Config::default`. Durations are in milliseconds and sizes in bytes: Java has converted the units by then. Spark's secret is no setting,
 //! because errors print values: `Native.start` takes it as bytes.
 
 use crate::keys::{key, ADVERTISED_ADDRESS, APPLICATION, NAME, PROTECTION};
 use crate::throw::{Failure, Outcome};
-use faro_endpoint::{
-    Config, ExchangeConfig, ExchangePolicy, FabricChoice, Protection, RegionMode, Security,
-    Staging, VerbsOptions,
-};
+use faro_endpoint::{Config, ExchangePolicy, FabricChoice, Protection, RegionMode, Staging};
 use std::fmt::Display;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -33,10 +30,10 @@ const SETTINGS: [(&str, Setter); 20] = [
         set(&mut c.security.application, Ok(v.to_owned()))
     }),
     (PROTECTION, |c, v| {
-        set(&mut c.security.protection, one_of(v, PROTECTIONS))
+        set(&mut c.security.protection, one_of(v, &PROTECTIONS))
     }),
     ("fabric", |c, v| {
-        set(&mut c.fabric, one_of(v, FabricChoice::ALL))
+        set(&mut c.fabric, one_of(v, &FabricChoice::ALL))
     }),
     ("bindAddress", |c, v| set(&mut c.bind, address(v))),
     (ADVERTISED_ADDRESS, |c, v| set(&mut c.advertise, address(v))),
@@ -54,10 +51,10 @@ const SETTINGS: [(&str, Setter); 20] = [
         set(&mut c.regions, one_of(v, RegionMode::ALL))
     }),
     ("staging", |c, v| {
-        set(&mut c.staging, one_of(v, Staging::ALL))
+        set(&mut c.staging, one_of(v, &Staging::ALL))
     }),
     ("exchange", |c, v| {
-        set(&mut c.exchange.policy, one_of(v, ExchangePolicy::ALL))
+        set(&mut c.exchange.policy, one_of(v, &ExchangePolicy::ALL))
     }),
     ("exchange.slice", |c, v| {
         set(&mut c.exchange.slice, millis(v, 1))
@@ -82,28 +79,6 @@ const SETTINGS: [(&str, Setter); 20] = [
     }),
 ];
 
-/// Returns the values of settings that are not given. They equal the defaults of the keys, except
-/// for the addresses and the memory limit, which Spark's executors always give.
-fn defaults() -> Config {
-    let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    Config {
-        name: "faro".to_owned(),
-        fabric: FabricChoice::Auto,
-        bind: local,
-        advertise: local,
-        port: 0,
-        verbs: VerbsOptions::default(),
-        memory_limit: 256 << 20,
-        idle_release: Duration::from_secs(60),
-        staging: Staging::default(),
-        regions: RegionMode::default(),
-        connection_idle: Duration::from_secs(60),
-        request_timeout: Duration::from_secs(30),
-        exchange: ExchangeConfig::default(),
-        security: Security::default(),
-    }
-}
-
 /// The configuration that `text` describes. Without an advertised address, peers get the bind
 /// address.
 ///
@@ -111,7 +86,7 @@ fn defaults() -> Config {
 /// Returns `Config` for a value that is not allowed, and `Argument` for a line without `=` or an
 /// unknown name.
 pub fn parse(text: &str) -> Outcome<Config> {
-    let mut config = defaults();
+    let mut config = Config::default();
     let mut advertised = false;
     for line in text.lines() {
         let (name, value) = line
@@ -158,7 +133,7 @@ fn millis(text: &str, min: u64) -> Result<Duration, Allowed> {
     }
 }
 
-fn one_of<T: Copy, const N: usize>(text: &str, all: [(&str, T); N]) -> Result<T, Allowed> {
+fn one_of<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, Allowed> {
     let found = all.iter().find(|(name, _)| *name == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
@@ -169,6 +144,7 @@ fn one_of<T: Copy, const N: usize>(text: &str, all: [(&str, T); N]) -> Result<T,
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faro_endpoint::ExchangeConfig;
 
     fn accepted(text: &str) -> Config {
         parse(text).unwrap_or_else(|failure| panic!("{text}: {failure:?}"))
@@ -208,7 +184,7 @@ mod tests {
     fn every_setting_reaches_its_field() {
         let config = accepted(
             "name=a=b\nfabric=shm\nbindAddress=::1\nadvertisedAddress=10.0.0.8\nport=65535\n\
-             memory.limit=268435456\nmemory.idleRelease=1500\nrequest.timeout=2500\nregions=odp\n\
+             memory.limit=268435456\nmemory.idleRelease=1500\nrequest.timeout=2500\n\
              staging=onCommit\nexchange=rotated\nexchange.slice=5\nverbs.device=mlx5_0:1\n\
              verbs.gidIndex=255\nverbs.trafficClass=104\nverbs.timeout=31\nverbs.retryCount=0\n\
              verbs.rnrRetry=5\napplication=app-2026=1\nprotection=sealed",
@@ -221,7 +197,6 @@ mod tests {
         assert_eq!(config.memory_limit, 256 << 20);
         assert_eq!(config.idle_release, Duration::from_millis(1_500));
         assert_eq!(config.request_timeout, Duration::from_millis(2_500));
-        assert_eq!(config.regions, RegionMode::Odp);
         assert_eq!(config.staging, Staging::OnCommit);
         assert_eq!(config.exchange.policy, ExchangePolicy::Rotated);
         assert_eq!(config.exchange.slice, Duration::from_millis(5));
@@ -253,7 +228,6 @@ mod tests {
             ("memory.limit=0", "'0' 1 to 18446744073709551615"),
             ("memory.idleRelease=-1", "'-1' milliseconds, 0 or more"),
             ("request.timeout=0", "'0' milliseconds, 1 or more"),
-            ("regions=mapped", "'mapped' unpinned, odp, pinned"),
             ("staging=always", "'always' onDemand, onCommit, planned"),
             ("exchange=sorted", "'sorted' auto, grouped, rotated, random"),
             ("exchange.slice=0", "'0' milliseconds, 1 or more"),
@@ -273,6 +247,29 @@ mod tests {
             "advertisedAddress 'there' an IPv4 or IPv6 address"
         );
         assert_eq!(refused("protection=tls"), "protection 'tls' clear, sealed");
+    }
+
+    #[test]
+    #[cfg(not(feature = "research"))]
+    fn the_modes_for_comparison_are_not_in_this_build() {
+        let unpinned = accepted("regions=unpinned").regions;
+        assert_eq!(unpinned, RegionMode::Unpinned);
+        let key = "spark.faro.regions";
+        assert_eq!(
+            refused("regions=pinned"),
+            format!("{key} 'pinned' unpinned")
+        );
+    }
+
+    #[test]
+    #[cfg(feature = "research")]
+    fn the_modes_for_comparison_are_in_this_build() {
+        assert_eq!(accepted("regions=odp").regions, RegionMode::Odp);
+        assert_eq!(accepted("regions=pinned").regions, RegionMode::Pinned);
+        assert_eq!(
+            refused("regions=mapped"),
+            "spark.faro.regions 'mapped' unpinned, odp, pinned"
+        );
     }
 
     #[test]

@@ -22,6 +22,11 @@ use faro_sync::atomic::{AtomicU64, Ordering};
 /// One page in the count of `Purpose::Serve`.
 const SERVE_ONE: u64 = 1 << 32;
 
+/// Returns the pages that readers may not take: an eighth of all, and at least one slab.
+pub(crate) fn reserve_pages(slabs: u32, pages_per_slab: u32) -> u32 {
+    (slabs * pages_per_slab / 8).max(pages_per_slab)
+}
+
 /// Pages that each purpose holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Held {

@@ -5,10 +5,7 @@ use crate::lend::Loans;
 use crate::message::{Hello, Key};
 use crate::options::Options;
 use crate::store::{Held, Holding, KeepError, KeptNow, Store};
-use faro_endpoint::{
-    Config, Endpoint, EndpointError, ExchangeConfig, Protection, RegionMode, Security,
-    SharedSecret, Staging, VerbsOptions,
-};
+use faro_endpoint::{Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
 use faro_sync::lock;
 use faro_wire::OutputId;
 use ring::digest;
@@ -208,14 +205,10 @@ fn open(hello: &Hello, options: &Options) -> Result<Arc<Endpoint>, EndpointError
         bind: options.bind,
         advertise: options.advertise,
         port: options.port.saturating_add(at as u16),
-        verbs: VerbsOptions::default(),
         memory_limit: options.memory,
         idle_release: IDLE_MEMORY,
-        staging: Staging::default(),
-        regions: RegionMode::default(),
         connection_idle: IDLE_CONNECTION,
         request_timeout: REQUEST_TIMEOUT,
-        exchange: ExchangeConfig::default(),
         security: Security {
             protection: match hello.sealed {
                 true => Protection::Sealed,
@@ -224,6 +217,7 @@ fn open(hello: &Hello, options: &Options) -> Result<Arc<Endpoint>, EndpointError
             application: hello.application.clone(),
             secret: secret.clone(),
         },
+        ..Config::default()
     };
     let mut result = Endpoint::start(config(0));
     for at in 1..tries {

@@ -1,4 +1,4 @@
-//! How many executors are connected, in all and of each user: where several users are served, none takes all there are.
+//! Counts connected executors, in all and of each user: where several users are served, none takes all connections.
 
 use crate::options::Users;
 use faro_sync::lock;
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
-/// Why one more connection is refused.
+/// The reason that one more connection is refused.
 #[derive(Debug, PartialEq, Eq, Error)]
 pub(crate) enum TooMany {
     #[error("{max} executors are connected, as many as may be")]
@@ -15,7 +15,7 @@ pub(crate) enum TooMany {
     OfUser { user: u32, max: usize },
 }
 
-/// What one user may have of `max`: all of it where only one user is served, otherwise half.
+/// Returns one user's share of `max`: all of it where only one user is served, otherwise half.
 pub(crate) fn share_of_user(users: &Users, max: usize) -> usize {
     match users {
         Users::Own => max,

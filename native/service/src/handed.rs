@@ -14,7 +14,7 @@ const CHUNK: usize = 64 << 10;
 /// Set-user-id, set-group-id, sticky.
 const SPECIAL_BITS: u32 = 0o7000;
 
-/// Why files are not kept.
+/// The reason that files are not kept.
 #[derive(Debug, Error)]
 pub enum HandedError {
     #[error("the {part} is no regular file that was opened for reading")]
@@ -41,7 +41,7 @@ pub struct Handed {
     pub index: File,
     /// `None`: all partitions are empty.
     pub data: Option<File>,
-    /// Of both.
+    /// Bytes of both files.
     pub bytes: u64,
 }
 
@@ -74,7 +74,7 @@ impl Handed {
     }
 }
 
-/// Of a regular file that is open for reading and belongs to `owner`.
+/// Returns the length of a regular file that is open for reading and belongs to `owner`.
 fn length(file: &File, part: &'static str, owner: u32) -> Result<u64, HandedError> {
     let flags = fcntl_getfl(file).map_err(io::Error::from)?;
     let readable = !flags.contains(OFlags::PATH) && !flags.contains(OFlags::WRONLY);

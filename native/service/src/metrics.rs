@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a client may take to ask, and to read.
+/// Deadline of a client's request, and of its reading.
 const WAIT: Duration = Duration::from_secs(1);
 /// The part of a request that is read: its first line is enough.
 const REQUEST: usize = 1 << 10;
@@ -45,7 +45,7 @@ impl Metrics {
         Ok(Self { address })
     }
 
-    /// Where it answers.
+    /// Returns the address at which it answers.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

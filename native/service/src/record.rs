@@ -1,4 +1,4 @@
-//! What is written down of an application, so that a restarted service knows it: one small file in its directory.
+//! The record of an application, by which a restarted service knows it: one small file in its directory.
 //!
 //! ```text
 //!  "faro app" | u16 version | u32 user id | 36 boot id | u16 length, application | u32 CRC-32C of all before
@@ -7,7 +7,7 @@
 //! does not have its CRC. The outputs need no record: the names of their links say what they are, a link is there or
 //! not, and each is checked when it is found again (`store`).
 //!
-//! What a machine wrote before it went down may be in part on its disk, and Spark syncs none of it. So a record is
+//! A machine that goes down may leave a part of its last writes on the disk, and Spark syncs none. So a record is
 //! good for one boot of the machine only.
 
 use faro_wire::crc32c;
@@ -46,9 +46,9 @@ impl Boot {
 pub struct Record {
     /// Spark's id.
     pub application: String,
-    /// Of its executors.
+    /// User id of its executors.
     pub owner: u32,
-    /// In which it was written.
+    /// The boot of the machine in which it was written.
     pub boot: Boot,
 }
 
@@ -120,7 +120,7 @@ impl Record {
         Ok(Self::decode(&fs::read(&path)?))
     }
 
-    /// Whether a name in the directory is the record's.
+    /// Returns whether a name in the directory is the record's.
     #[must_use]
     pub fn is_name(name: &str) -> bool {
         name == NAME
@@ -160,7 +160,7 @@ mod tests {
         for end in 0..whole.len() {
             fs::write(dir.path().join(NAME), &whole[..end]).unwrap();
             assert_eq!(Record::read(dir.path()).unwrap(), None, "{end} bytes");
-            // What a file system may leave that had the length but not the bytes.
+            // A file system may leave this if it had the length but not the bytes.
             let mut zeros = whole[..end].to_vec();
             zeros.resize(whole.len(), 0);
             assert_eq!(Record::decode(&zeros), None, "zeros from {end}");

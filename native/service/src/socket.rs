@@ -19,7 +19,7 @@ const MAX_DESCRIPTORS: usize = 2;
 /// Descriptors of an answer: as many of each.
 const MAX_LENT: usize = 2 * MAX_LEND_FILES;
 
-/// Why there is no message.
+/// The reason that there is no message.
 #[derive(Debug, Error)]
 pub enum SocketError {
     #[error("the other side has closed the connection")]

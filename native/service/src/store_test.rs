@@ -24,7 +24,7 @@ impl Place {
         Store::open(self.kept.path(), quota, Held::new(10)).unwrap()
     }
 
-    /// What an executor has written; the files' names are of no account.
+    /// Writes an output as an executor does; the files' names are of no account.
     fn written(&self, bytes: &[u8]) -> Handed {
         let index = self.spark.path().join("index");
         let data = self.spark.path().join("data");

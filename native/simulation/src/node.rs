@@ -5,15 +5,12 @@ use crate::core::Time;
 use crate::fabric::{SimulatedFabric, World};
 use crate::outputs::Outputs;
 use crate::plan::Plan;
-use faro_endpoint::{
-    Completion, Config, ExchangeConfig, FabricChoice, RegionMode, Security, Stepped,
-};
+use faro_endpoint::{Completion, Config, ExchangeConfig, FabricChoice, Stepped};
 use faro_fabric::Fabric;
 use faro_pool::{Lease, Pool, MIN_LIMIT_BYTES};
 use faro_secure::{Secret, StaticKey};
 use faro_wire::BlockId;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -67,21 +64,16 @@ impl Node {
         let config = Config {
             name: format!("node-{node}"),
             fabric: FabricChoice::Auto,
-            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 0,
-            verbs: Default::default(),
             memory_limit: MIN_LIMIT_BYTES,
             idle_release: plan.idle_release,
             staging: of.staging,
-            regions: RegionMode::Unpinned,
             connection_idle: plan.connection_idle,
             request_timeout: plan.timeout,
             exchange: ExchangeConfig {
                 policy: plan.policy,
                 ..ExchangeConfig::default()
             },
-            security: Security::default(),
+            ..Config::default()
         };
         let number = node as u128 * LIVES + life + 1;
         let key = StaticKey::public(number).map_err(|error| error.to_string())?;

@@ -1,17 +1,13 @@
 //! Codes of a finished fetch: the fabric that carried it, and why it failed. Java has the same numbers.
 
-/// Fabric that carried the bytes.
+/// Fabric that carried the bytes, by its number in `FabricKind`'s table (native/fabric). Java has the
+/// enum `Fabric`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u32)]
-pub enum FabricCode {
+pub struct FabricCode(pub u32);
+
+impl FabricCode {
     /// None: the request failed before any bytes came.
-    None = 0,
-    /// TCP.
-    Tcp = 1,
-    /// Shared memory of one host.
-    Shm = 2,
-    /// RDMA.
-    Verbs = 3,
+    pub const NONE: Self = Self(0);
 }
 
 /// Reason why a fetch failed. Java has the enum `FetchError`.

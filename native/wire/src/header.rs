@@ -26,8 +26,6 @@ pub const HEADER_BYTES: usize = 32;
 pub const MAX_MESSAGE_BYTES: u32 = 2 << 20;
 /// Largest payload of one one-sided operation, in bytes (a slab).
 pub const MAX_PAYLOAD_BYTES: u32 = 16 << 20;
-/// Largest body accepted before the peer's `HELLO`, in bytes.
-pub const MAX_GREETING_BYTES: u32 = 4 << 10;
 
 /// Frame kinds. Below `FIRST_MESSAGE`: the stream fabrics' own. From there on: endpoint messages.
 pub mod kind {

@@ -5,8 +5,8 @@ Such an installation has the layout of the project's own binary release. Celebor
 started by its own scripts. Uniffle's scripts take their settings and put their logs into the
 installation, and let only one coordinator run on a host, so its servers are started from its jars.
 
-The starts of Celeborn and Uniffle were written from their scripts and documentation, and have not
-run yet.
+The starts of Celeborn (0.5.4) and Uniffle (0.10.0, a snapshot) have run, with servers that were
+built from their sources.
 """
 
 from __future__ import annotations
@@ -156,7 +156,10 @@ def uniffle(home: Path, place: Path, spark: Path) -> Running:
 
 
 def hadoop_of(spark: Path) -> list[Path]:
-    return sorted((spark / "jars").glob("hadoop-client-*.jar"))
+    """Returns Hadoop's client, and a library that comes with a Hadoop of its own but is hidden in
+    the client: without it the shuffle server says only that it could not set up its storage."""
+    jars = spark / "jars"
+    return sorted([*jars.glob("hadoop-client-*.jar"), *jars.glob("commons-io-*.jar")])
 
 
 def write(path: Path, settings: dict) -> None:

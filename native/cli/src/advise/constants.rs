@@ -1,11 +1,11 @@
-//! What Faro saves, measured: the only table of constants of the model. docs/advise.md has the same.
+//! Measured savings: the only table of constants of the model. docs/advise.md has the same.
 //!
 //! From docs/benchmarks.md: "Spark workloads" (Spark 4.3.0, Faro 64526d9, 2026-11-25), side "Faro" against
 //! "stock Spark"; "Transport ladder" (Faro 9c2a235, 2026-11-21), 8 clients, Faro tcp against Netty; "TPC-DS
 //! queries" (Faro 435d1c7, 2026-11-23) for what is not told from nothing; and "Scale factor 10" (Faro fbd4388,
-//! 2026-11-25), whose queries run once, in code that the JVM has just compiled, for the most of a row.
+//! 2026-11-25), whose queries run once, in code that the JVM has just compiled, for the upper end of a row.
 
-/// Seconds of tasks for one unit: the least, what is expected, and the most.
+/// Seconds of tasks for one unit: the lower end, the expected value and the upper end.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
 pub struct Range {
     pub low: f64,
@@ -33,11 +33,11 @@ pub const ROW_BLOCK_WRITTEN: Range = range(5e-6, 10e-6, 40e-6);
 /// CPU at both ends; "Faro, Spark's reader" saves 24 µs in A1.
 pub const OTHER_REMOTE_BLOCK: Range = range(10e-6, 20e-6, 24e-6);
 /// A row that Spark SQL reads. The stages that read took on 2 cores: B2 0.84 s less for 24 million rows, S 0.24 s
-/// for 4 million, J 1.13 s for 9 million. The most: q78 at scale factor 10, 35 s of tasks less for 54 million
+/// for 4 million, J 1.13 s for 9 million. Upper end: q78 at scale factor 10, 35 s of tasks less for 54 million
 /// rows read and written; q14a, 35 s for 63 million.
 pub const ROW_READ: Range = range(50e-9, 120e-9, 250e-9);
 /// A row that Spark SQL writes. The other stages took on 2 cores: B2 0.96 s less for 24 million rows, S and J 0.05
-/// and 0.08 s for 4 and 9 million. The most as for reading.
+/// and 0.08 s for 4 and 9 million. Upper end as for reading.
 pub const ROW_WRITTEN: Range = range(20e-9, 80e-9, 400e-9);
 /// A remote byte that Spark SQL reads. B1: 0.29 s less on 2 cores for 404 MB.
 pub const ROW_REMOTE_BYTE: Range = range(0.5e-9, 1.2e-9, 1.7e-9);
@@ -47,7 +47,7 @@ pub const ROW_BYTE_WRITTEN: Range = range(0.0, 0.1e-9, 0.7e-9);
 pub const OTHER_REMOTE_BYTE: Range = range(0.0, 0.15e-9, 0.3e-9);
 
 /// The part of a fetch that Faro may take away, by the mean size of remote blocks: 1 - Netty's throughput
-/// by that of Faro tcp. Only the most of a range has it: on a network, a wait may be for the link, which
+/// by that of Faro tcp. Only the upper end of a range has it: on a network, a wait may be for the link, which
 /// no shuffle changes.
 pub const WAIT_SAVED: [(f64, f64); 5] = [
     (1024.0, 0.93),

@@ -1,4 +1,4 @@
-//! What a log says of an application and its stages, added up as the events come.
+//! Figures of an application and its stages, added up as a log's events come.
 
 use super::event::{JobStart, StageInfo, TaskEnd};
 use super::spans::Union;

@@ -5,7 +5,7 @@ use super::constants::Range;
 use super::figures::Figures;
 use serde::Serialize;
 
-/// Why a stage would be faster.
+/// The reason that a stage would be faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {

@@ -34,7 +34,7 @@ pub struct Read {
 }
 
 impl Read {
-    /// Whether there is anything to report.
+    /// Returns whether there is anything to report.
     pub fn has_figures(&self) -> bool {
         self.events > 0
     }

@@ -15,7 +15,7 @@ pub struct StageAdvice {
     pub wall_ms: i64,
     /// The part of the time of all jobs that is this stage's, when stages ran at once.
     pub job_share: f64,
-    /// Of the stage's time.
+    /// Share of the stage's time.
     pub gain: Gain,
     pub reason: Reason,
 }
@@ -25,7 +25,7 @@ pub struct GroupAdvice {
     pub name: String,
     pub jobs: u64,
     pub job_ms: i64,
-    /// Of the time of these jobs.
+    /// Share of the time of these jobs.
     pub gain: Gain,
 }
 
@@ -39,7 +39,7 @@ pub struct Advice {
     pub cores: u64,
     pub jobs: u64,
     pub job_ms: i64,
-    /// Of the time of all jobs; 0 where Faro cannot be used.
+    /// Share of the time of all jobs; 0 where Faro cannot be used.
     pub gain: Gain,
     pub verdict: Verdict,
     pub message: String,
@@ -213,7 +213,7 @@ fn why_not(totals: &Figures, gain: Gain) -> String {
     }
 }
 
-/// Why the estimate does not hold for this application.
+/// Returns the reason that the estimate does not hold for this application.
 fn unfit(app: &Application) -> Option<String> {
     let manager = app.property("spark.shuffle.manager");
     let faro = |value: &str| value.contains("io.faro.spark");

@@ -1,8 +1,8 @@
-//! Whether this processor encrypts connections at full speed, where Spark's settings ask for it.
+//! Checks that this processor encrypts connections at full speed, where Spark's settings ask for it.
 
 use faro_fabric::diagnose::{Finding, Level};
 
-/// What AES-256-GCM takes of the processor: rounds of AES, and products of polynomials.
+/// AES-256-GCM needs two kinds of instructions: rounds of AES, and products of polynomials.
 #[cfg(target_arch = "x86_64")]
 fn has_instructions() -> (bool, &'static str) {
     let found = is_x86_feature_detected!("aes") && is_x86_feature_detected!("pclmulqdq");

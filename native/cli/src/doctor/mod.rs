@@ -24,7 +24,7 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
-/// What a Spark user sets to follow a command's advice.
+/// Settings by which a Spark user follows a command's advice.
 const SPARK: SettingNames = SettingNames {
     memory_limit: "spark.faro.memory.limit",
     memory_overhead: "spark.executor.memoryOverhead",
@@ -63,16 +63,16 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
     };
     let mut findings = host.rdma();
     // Devices can be opened only if the checked host is this one.
-    let here = args.root == Path::new("/");
+    let is_this_host = args.root == Path::new("/");
     let complete = findings.iter().all(|finding| finding.level < Level::NoRdma);
-    if here {
+    if is_this_host {
         findings.extend(host.tried().into_iter().filter(|finding| {
             // If a check has failed already, opening fails for the same reason.
             complete || finding.check != "opening"
         }));
     }
     findings.extend(host.memory());
-    if here {
+    if is_this_host {
         findings.push(channel::check());
         let usable = findings
             .iter()

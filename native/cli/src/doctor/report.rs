@@ -28,7 +28,7 @@ fn settings(check: &str) -> Option<&'static str> {
     }
 }
 
-/// How to fix a finding, with the settings that it depends on.
+/// Returns the advice for a finding, with the settings that it depends on.
 fn fix(finding: &Finding) -> Option<String> {
     let fix = finding.fix.as_ref()?;
     Some(match settings(finding.check) {

@@ -1,4 +1,4 @@
-//! Whether the node service of this host, `faro serve`, answers, and what it keeps.
+//! Asks the node service of this host, `faro serve`, for its status.
 
 use crate::advise::units::bytes;
 use faro_fabric::diagnose::{Finding, Level};

@@ -87,7 +87,7 @@ pub struct Args {
     pub metrics_port: Option<u16>,
 }
 
-/// Whose executors are served.
+/// The user or users whose executors are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
     Any,

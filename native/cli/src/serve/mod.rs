@@ -13,7 +13,7 @@ use signals::Signals;
 use std::io::Write;
 use std::net::IpAddr;
 
-/// Why the daemon ends.
+/// An error that ends the daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     #[error("{0}")]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// What ends the daemon.
+/// A signal that ends the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
     Term,

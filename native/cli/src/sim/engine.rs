@@ -57,7 +57,7 @@ struct Flow {
 
 #[derive(Default, Clone)]
 struct Endpoint {
-    // As a client.
+    // The part of a client.
     /// Next request in its order.
     next: usize,
     /// Bytes requested and not received.
@@ -75,7 +75,7 @@ struct Endpoint {
     port_free: Picos,
     /// Windows in the network towards it.
     fan_in: u32,
-    // As a server.
+    // The part of a server.
     /// Flows with a window to send, in turn.
     queue: VecDeque<u32>,
     /// Flows that wait for a permit.
@@ -293,7 +293,7 @@ impl<'a> Engine<'a> {
         self.enqueue(flow);
     }
 
-    /// Whether `server` serves `client` now.
+    /// Returns whether `server` serves `client` now.
     fn is_served(&self, client: usize, server: usize) -> bool {
         let pair = self.pair(client, server);
         self.served[pair / 64] >> (pair % 64) & 1 == 1

@@ -1,8 +1,7 @@
 //! The options of one cell.
 
-use faro_endpoint::{Config, FabricChoice, RegionMode, Staging, VerbsOptions};
+use faro_endpoint::{Config, FabricChoice};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 /// Longer than any cell takes.
@@ -62,22 +61,13 @@ impl Options {
     }
 
     pub fn config(&self, name: String) -> Config {
-        let bind = IpAddr::V4(Ipv4Addr::LOCALHOST);
         Config {
             name,
             fabric: self.fabric,
-            bind,
-            advertise: bind,
-            port: 0,
-            verbs: VerbsOptions::default(),
             memory_limit: self.limit << 20,
-            connection_idle: Duration::from_secs(60),
             idle_release: Duration::ZERO,
-            staging: Staging::OnDemand,
-            regions: RegionMode::Unpinned,
             request_timeout: LONG,
-            exchange: faro_endpoint::ExchangeConfig::default(),
-            security: faro_endpoint::Security::default(),
+            ..Config::default()
         }
     }
 }

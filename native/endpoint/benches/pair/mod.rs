@@ -1,7 +1,7 @@
 //! Two endpoints of one process, with map outputs in a directory; for the drivers that measure.
 #![allow(dead_code)] // Each driver uses its own part.
 
-use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, RegionMode, Staging};
+use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, Staging};
 use faro_wire::{BlockId, OutputId};
 use std::error::Error;
 use std::fs::File;
@@ -47,18 +47,11 @@ fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Conf
     Config {
         name: name.to_owned(),
         fabric: setup.fabric,
-        bind: LOCALHOST,
-        advertise: LOCALHOST,
-        port: 0,
-        verbs: faro_endpoint::VerbsOptions::default(),
         memory_limit,
         idle_release: Duration::ZERO,
         staging,
-        regions: RegionMode::Unpinned,
-        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
-        exchange: faro_endpoint::ExchangeConfig::default(),
-        security: faro_endpoint::Security::default(),
+        ..Config::default()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::fetch::{Completion, RequestQueue};
 use crate::files::{Catalog, OutputFiles};
 use crate::loans::{LoanError, Loans};
 use crate::local::{LocalBlock, LocalError};
-use crate::memory::{Memory, RegionMode, Staging};
+use crate::memory::{Memory, Staging};
 use crate::net::{Doorbell, PeerTable};
 use crate::schedule::Exchange;
 use crate::serve::IoPool;
@@ -95,6 +95,20 @@ impl Endpoint {
             });
         }
         Ok(self.queue.admit(peer, blocks.to_vec(), timeout)?)
+    }
+
+    /// Returns whether requests to the peer failed a short time ago, so that a new one is likely to
+    /// cost a timeout. `fetch` sends one anyway: only the caller knows whether its blocks can come
+    /// another way.
+    #[must_use]
+    pub fn is_backed_off(&self, peer: u64) -> bool {
+        self.peers.is_backed_off(peer)
+    }
+
+    /// Begins the peer's back-off because of a failure that only the caller could see, for example
+    /// that a request never ended.
+    pub fn blame(&self, peer: u64) {
+        self.peers.blame(peer);
     }
 
     /// Cancels a request; a last completion with `Cancelled` follows unless it had ended.
@@ -195,7 +209,8 @@ impl Endpoint {
         self.catalog.forget(shuffle);
         self.loans.forget(shuffle);
         self.memory.cache.forget(shuffle);
-        if self.memory.regions != RegionMode::Unpinned {
+        #[cfg(feature = "research")]
+        if self.memory.regions != crate::memory::RegionMode::Unpinned {
             // A mapping lives as long as it is exposed to a peer.
             self.memory.recall_all();
         }

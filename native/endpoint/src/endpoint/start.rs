@@ -240,46 +240,17 @@ fn open_fabrics(
     pool: &Arc<Pool>,
 ) -> Result<Fabrics, EndpointError> {
     let mut fabrics: Fabrics = Vec::new();
-    let wanted = |kind| matches!(config.fabric, FabricChoice::Auto) || config.fabric == kind;
-    if wanted(FabricChoice::Shm) {
-        match ShmFabric::new(ShmConfig {
-            identity: identity.clone(),
-            protection: config.security.protection,
-            pool: Arc::clone(pool),
-        }) {
-            Ok(fabric) => fabrics.push(Box::new(fabric)),
-            Err(error) if config.fabric == FabricChoice::Auto => {
-                log::info!("shm fabric is not available: {error}");
+    for kind in FabricKind::BEST_FIRST {
+        if !config.fabric.opens(kind) {
+            continue;
+        }
+        match open_fabric(kind, config, identity, pool) {
+            Ok(fabric) => fabrics.push(fabric),
+            Err(error) if config.fabric == FabricChoice::Auto && kind != FabricKind::Tcp => {
+                tell_left_out(kind, config, &error);
             }
-            Err(error) => return Err(fault("shm", &error)),
+            Err(error) => return Err(fault(kind.name(), &error)),
         }
-    }
-    if wanted(FabricChoice::Verbs) {
-        match open_verbs(config, identity, pool) {
-            Ok(fabric) => fabrics.push(Box::new(fabric)),
-            Err(error) if config.fabric == FabricChoice::Auto => match &error {
-                FabricError::Unavailable { absent: true, .. } => log::info!("{error}; TCP is used"),
-                // There is a device, and the user will wonder why it is idle.
-                _ => {
-                    let error = error.to_string();
-                    let also = host(config).also(&error);
-                    log::warn!("{error}{also}; TCP is used until then, `faro doctor` tells more");
-                }
-            },
-            Err(error) => return Err(fault("verbs", &error)),
-        }
-    }
-    if wanted(FabricChoice::Tcp) {
-        let tcp = TcpConfig {
-            bind: SocketAddr::new(config.bind, config.port),
-            advertise: config.advertise.to_string(),
-            identity: identity.clone(),
-            protection: config.security.protection,
-            pool: Arc::clone(pool),
-        };
-        fabrics.push(Box::new(
-            TcpFabric::new(tcp).map_err(|error| fault("tcp", &error))?,
-        ));
     }
     #[cfg(feature = "faults")]
     let fabrics = fabrics
@@ -287,6 +258,46 @@ fn open_fabrics(
         .map(|fabric| crate::faults::wrap(fabric, pool))
         .collect();
     Ok(fabrics)
+}
+
+fn open_fabric(
+    kind: FabricKind,
+    config: &Config,
+    identity: &OwnIdentity,
+    pool: &Arc<Pool>,
+) -> Result<Box<dyn Fabric>, FabricError> {
+    let protection = config.security.protection;
+    Ok(match kind {
+        FabricKind::Shm => Box::new(ShmFabric::new(ShmConfig {
+            identity: identity.clone(),
+            protection,
+            pool: Arc::clone(pool),
+        })?),
+        FabricKind::Verbs => Box::new(open_verbs(config, identity, pool)?),
+        FabricKind::Tcp => Box::new(TcpFabric::new(TcpConfig {
+            bind: SocketAddr::new(config.bind, config.port),
+            advertise: config.advertise.to_string(),
+            identity: identity.clone(),
+            protection,
+            pool: Arc::clone(pool),
+        })?),
+    })
+}
+
+/// Writes the log line of a fabric that does not work on this host.
+fn tell_left_out(kind: FabricKind, config: &Config, error: &FabricError) {
+    match error {
+        _ if kind != FabricKind::Verbs => {
+            log::info!("{} fabric is not available: {error}", kind.name());
+        }
+        FabricError::Unavailable { absent: true, .. } => log::info!("{error}; TCP is used"),
+        // There is a device, and the user will wonder why it is idle.
+        _ => {
+            let error = error.to_string();
+            let also = host(config).also(&error);
+            log::warn!("{error}{also}; TCP is used until then, `faro doctor` tells more");
+        }
+    }
 }
 
 /// Describes this host for the checks that `faro doctor` makes too.

@@ -9,6 +9,7 @@
 //!  arrived  |============|=======|                            bytes whose CRC agreed
 //! ```
 
+use super::checksum::{Arrived, Corrupt};
 use super::deliver::{Ready, Stream};
 use super::pull::Pull;
 use super::Request;
@@ -18,7 +19,7 @@ use faro_fabric::ConnectionId;
 use faro_pool::{Lease, Purpose};
 use faro_sync::clock;
 use faro_wire::message::{FetchResponse, ReadOffer, WrittenBuffer};
-use faro_wire::{crc32c, WireError};
+use faro_wire::WireError;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -62,13 +63,6 @@ pub(super) struct Attempt {
     /// The time at which it began to wait for arena memory with no buffer offered and no read
     /// posted. While it waits, it has no deadline.
     pub(super) starved_since: Option<Instant>,
-}
-
-/// The checksums of bytes that differ from those that the server read from its file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Corrupt {
-    pub(super) expected: u32,
-    pub(super) got: u32,
 }
 
 impl Attempt {
@@ -256,10 +250,7 @@ impl Attempt {
     /// Fails if the checksum differs.
     pub(super) fn take(&mut self, lease: Lease, written: &WrittenBuffer) -> Result<(), Corrupt> {
         let length = written.length.get();
-        let (expected, got) = (written.crc.get(), crc32c(&lease.bytes()[..length as usize]));
-        if expected != got {
-            return Err(Corrupt { expected, got });
-        }
+        Arrived::of(&lease.bytes()[..length as usize]).check(written.crc.get())?;
         match &mut self.phase {
             Phase::Writing(stream) | Phase::Pulling(stream, _) => stream.push(lease, length),
             Phase::Asked { .. } => {}

@@ -142,7 +142,7 @@ mod tests {
             request,
             first_block,
             block_count: 1,
-            fabric: FabricCode::None,
+            fabric: FabricCode::NONE,
             last: false,
             scarce: false,
             outcome: Err(FetchFailure::new(FetchErrorCode::Cancelled, "")),

@@ -59,7 +59,7 @@ impl CompletionSink {
             request: id,
             first_block: blocks.start as u32,
             block_count: blocks.len() as u32,
-            fabric: FabricCode::None,
+            fabric: FabricCode::NONE,
             last,
             scarce: false,
             outcome: Err(failure),

@@ -14,6 +14,7 @@ mod attempt;
 mod awaiting_room;
 mod buffers;
 mod busy_servers;
+mod checksum;
 mod completion;
 mod completion_sink;
 mod deliver;

@@ -13,11 +13,12 @@
 //! for each page of the server's arena: 8 KiB for a batch of 4 MiB with an arena of 256 MiB, and 64
 //! KiB with 2 GiB (1.6 %). One read per slice would move fewer bytes with up to 16 more requests.
 
+use super::checksum::{Arrived, Corrupt};
 use crate::limits::PULL_WINDOW_BYTES;
 use faro_fabric::RemoteRange;
 use faro_pool::{Lease, PAGE_BYTES};
 use faro_wire::message::{OfferedSlice, ReadOffer, VERSION_BYTES};
-use faro_wire::{crc32c, WireError};
+use faro_wire::WireError;
 use std::collections::VecDeque;
 
 /// A slice whose read is posted or done.
@@ -27,7 +28,7 @@ struct Reading {
     /// The slice's bytes and their CRC-32C, once they have arrived. The checksum is computed on
     /// arrival and not together with the versions, because a batch of 4 MiB at once would delay the
     /// progress thread.
-    arrived: Option<(Lease, u32)>,
+    arrived: Option<(Lease, Arrived)>,
 }
 
 /// The reads of one attempt.
@@ -55,7 +56,7 @@ pub(super) enum Verdict {
     /// A slice had changed before it was read, or a read failed.
     Stale,
     /// The version is right and the bytes are not.
-    Corrupt { expected: u32, got: u32 },
+    Corrupt(Corrupt),
 }
 
 impl Pull {
@@ -160,8 +161,9 @@ impl Pull {
             return Some(lease);
         }
         if let Some(reading) = self.batch.iter_mut().find(|f| f.token == token) {
-            let crc = crc32c(&lease.bytes()[..reading.slice.length.get() as usize]);
-            reading.arrived = Some((lease, crc));
+            let length = reading.slice.length.get() as usize;
+            let checksum = Arrived::of(&lease.bytes()[..length]);
+            reading.arrived = Some((lease, checksum));
         }
         None
     }
@@ -198,7 +200,7 @@ impl Pull {
         }
         let (first, _) = self.slots();
         for reading in std::mem::take(&mut self.batch) {
-            let (slice, Some((lease, got))) = (reading.slice, reading.arrived) else {
+            let (slice, Some((lease, checksum))) = (reading.slice, reading.arrived) else {
                 return Verdict::Stale;
             };
             let at = ((slice.slot.get() - first) * VERSION_BYTES) as usize;
@@ -207,9 +209,8 @@ impl Pull {
             if u64::from_le_bytes(word) != slice.version.get() {
                 return Verdict::Stale;
             }
-            let expected = slice.crc.get();
-            if expected != got {
-                return Verdict::Corrupt { expected, got };
+            if let Err(corrupt) = checksum.check(slice.crc.get()) {
+                return Verdict::Corrupt(corrupt);
             }
             accept(lease, slice.length.get());
         }

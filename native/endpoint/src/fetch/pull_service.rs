@@ -1,7 +1,7 @@
 //! Reads from servers' pages: the part of [`FetchService`] for pulls.
 
-use super::attempt::Corrupt;
 use super::buffers::Granted;
+use super::checksum::Corrupt;
 use super::deliver::Stream;
 use super::pull::{Pull, Verdict};
 use super::FetchService;
@@ -219,8 +219,8 @@ impl FetchService {
                 self.counters.pulls_stale.add(1);
                 self.ask_for_writes(net, id);
             }
-            Verdict::Corrupt { expected, got } => {
-                self.stop_pulls(id, Corrupt { expected, got });
+            Verdict::Corrupt(corrupt) => {
+                self.stop_pulls(id, corrupt);
                 self.ask_for_writes(net, id);
             }
         }

@@ -3,7 +3,7 @@
 use super::completion::{Completion, Completions};
 use super::completion_sink::CompletionSink;
 use super::deliver::Ready;
-use super::Request;
+use super::request::{Request, LOST};
 use crate::counters::Counters;
 use crate::limits::MAX_REQUESTS;
 use crate::net::{Inbox, PeerTable, Route};
@@ -172,6 +172,7 @@ impl RequestQueue {
     /// Sends requests that have become due with time or in place of dropped ones.
     pub(crate) fn tick(&self, now: Instant) {
         for endpoint in self.sink.take_lost() {
+            self.peers.request_failed(endpoint, LOST);
             self.send_all(self.scheduled.ended(endpoint));
         }
         if self.has_waiting() {
@@ -196,10 +197,15 @@ impl RequestQueue {
         let delivery = ready.delivery;
         let counters = self.counters.fabric(kind);
         let found = delivery.blocks.iter().filter(|b| b.status.get() == 0);
-        counters.remote_blocks.add(found.count() as u64);
+        let found = found.count();
+        request.lacks_blocks |= found < delivery.blocks.len();
+        counters.remote_blocks.add(found as u64);
         let lengths = delivery.slices.iter().map(|s| u64::from(s.length));
         counters.remote_bytes.add(lengths.sum());
         if last {
+            if !request.lacks_blocks {
+                self.peers.request_succeeded(request.endpoint);
+            }
             request.ended();
             self.sink.in_flight.fetch_sub(1, Ordering::AcqRel);
         }
@@ -232,6 +238,8 @@ impl RequestQueue {
     /// Tells the caller of an error.
     fn conclude(&self, mut request: Request, code: FetchErrorCode, detail: String) {
         request.ended();
+        // Before its completion: whoever sees that a request has failed sees the peer's back-off.
+        self.peers.request_failed(request.endpoint, code);
         self.sink
             .failed(request.id, request.missing_range(), code, detail);
     }
@@ -239,6 +247,7 @@ impl RequestQueue {
     /// Hands out an error for the block before `handed_out`, which the arena cannot hold.
     pub(super) fn fail_block(&self, request: &mut Request, detail: String) {
         let last = request.missing().is_empty();
+        request.lacks_blocks = true;
         if last {
             request.ended();
         }

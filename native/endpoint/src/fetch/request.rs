@@ -9,6 +9,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The error of a request that was dropped before its end.
+pub(super) const LOST: FetchErrorCode = FetchErrorCode::ConnectionLost;
+
 /// A caller's request for blocks of one peer. Its last blocks or an error end it, once. If it is
 /// dropped before, because a thread panicked, the drop ends it with an error.
 pub(crate) struct Request {
@@ -19,6 +22,8 @@ pub(crate) struct Request {
     pub(crate) blocks: Vec<BlockId>,
     /// The number of blocks that were handed out, as bytes or as an error.
     pub(crate) handed_out: usize,
+    /// True if a block was handed out as an error, or as a status without bytes.
+    pub(super) lacks_blocks: bool,
     /// Attempts ask only for the blocks before this position.
     until: usize,
     /// Positions and bytes of the blocks that the arena cannot hold. All positions are at or after
@@ -52,6 +57,7 @@ impl Request {
             endpoint,
             blocks,
             handed_out: 0,
+            lacks_blocks: false,
             until,
             too_large: VecDeque::new(),
             idle_timeout,
@@ -122,9 +128,8 @@ impl Drop for Request {
         if !self.ended {
             self.ended();
             let detail = "a thread that worked on the request panicked".to_owned();
-            let code = FetchErrorCode::ConnectionLost;
             self.sink
-                .failed(self.id, self.missing_range(), code, detail);
+                .failed(self.id, self.missing_range(), LOST, detail);
             self.sink.lost(self.endpoint);
         }
     }

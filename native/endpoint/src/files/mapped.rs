@@ -9,14 +9,37 @@
 use crate::memory::RegionMode;
 use faro_pool::{Access, Lease, Pool, PoolError};
 use faro_region::Region;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+/// The mapping of one data file, made on first use; `None` in it if there is none.
+#[derive(Default)]
+pub(super) struct Mapping(OnceLock<Option<Arc<Lease>>>);
+
+impl Mapping {
+    /// Returns the mapping, which is made on the first call; `None` if the mode has none or the
+    /// file cannot be mapped.
+    pub(super) fn get(
+        &self,
+        pool: &Arc<Pool>,
+        region: &Region,
+        mode: RegionMode,
+    ) -> Option<&Arc<Lease>> {
+        let map = || {
+            map(pool, region, mode).unwrap_or_else(|error| {
+                log::warn!("a map output cannot be mapped and goes through the arena: {error}");
+                None
+            })
+        };
+        self.0.get_or_init(map).as_ref()
+    }
+}
 
 /// Maps a region for the device. It is registered when it is first exposed to a peer, beyond the arena's
 /// limit.
 ///
 /// # Errors
 /// `NoMemory`, also if the file cannot be opened; `BadWrap` for a file that no range on the wire can name.
-pub(super) fn map(
+fn map(
     pool: &Arc<Pool>,
     region: &Region,
     mode: RegionMode,

@@ -4,7 +4,9 @@ mod cache;
 mod catalog;
 mod descriptors;
 mod identity;
+mod index;
 mod last;
+#[cfg(feature = "research")]
 mod mapped;
 mod offsets;
 mod output;
@@ -14,5 +16,6 @@ mod stores;
 pub(crate) use catalog::{Catalog, Lookup};
 pub(crate) use descriptors::open_file_bound;
 pub use identity::OutputFiles;
-pub(crate) use output::{FileRange, Output, Unlocated};
+pub(crate) use index::Unlocated;
+pub(crate) use output::{FileRange, Output};
 pub(crate) use questions::Answer;

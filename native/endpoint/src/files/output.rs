@@ -12,39 +12,22 @@
 
 use super::descriptors::{Opened, OutputDescriptor};
 use super::identity::{FileIdentity, Files, OutputFileKind, OutputFiles};
+use super::index::{FirstRead, Index, Unlocated};
 use super::last::Last;
-use super::mapped;
-use super::offsets::{big_endian, Offsets};
+#[cfg(feature = "research")]
+use super::mapped::Mapping;
 use super::stores::Stores;
-use crate::limits::SMALL_INDEX_BYTES;
-use crate::memory::RegionMode;
-use faro_pool::{Lease, Pool};
-use faro_region::{ChunkCache, OpenFile, OpenRegion, Region, RegionId, Sleep, Source};
+use faro_region::{ChunkCache, OpenFile, Region, RegionId, Sleep, Source};
 use faro_wire::block::PIECE_BYTES;
 use faro_wire::{BlockId, BlockStatus, OutputId};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Times that files are opened again which do not fit each other, because Spark may be replacing them.
 const REOPENINGS: u32 = 3;
 /// Pause before each.
 const REOPEN_PAUSE: Duration = Duration::from_millis(2);
-/// The whole index is loaded after (partitions / `PARTITIONS_PER_MISS`) misses.
-const PARTITIONS_PER_MISS: u64 = 64;
-
-/// Reason why blocks cannot be located.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unlocated {
-    /// The answer for this block.
-    Status(BlockStatus),
-    /// The offsets are not in memory, and the caller may not sleep.
-    Cold,
-    /// The files are not those that were opened: the output has to be looked up again.
-    Replaced,
-}
 
 /// A known map output.
 pub(crate) struct Output {
@@ -53,17 +36,12 @@ pub(crate) struct Output {
     /// The data file; `None` if it is missing or empty, which is right only if all partitions are
     /// empty.
     data: Option<Region>,
-    /// Read by `OpenRegion` only, never through the chunk cache.
-    index: Region,
+    index: Index,
     /// The index ends where the data file does.
     is_whole: bool,
-    /// The offset table, where it was found last.
-    table: Last<Offsets>,
-    /// Look-ups of offsets that were not in memory, since the index was loaded last.
-    misses: AtomicU32,
-    /// `data` mapped for the device, after the first use; `None` in it if the file cannot be
-    /// mapped.
-    mapped: OnceLock<Option<Arc<Lease>>>,
+    /// `data` mapped for the device, in the modes that have it.
+    #[cfg(feature = "research")]
+    mapping: Mapping,
 }
 
 /// A contiguous run of bytes of one output.
@@ -166,15 +144,8 @@ impl Output {
             );
             return Err(BlockStatus::BadIndex);
         }
-        // All of a small index, the last offset of a large one.
-        let from = match bytes <= SMALL_INDEX_BYTES {
-            true => 0,
-            false => bytes - 8,
-        };
-        let mut raw = vec![0; (bytes - from) as usize];
-        let read = index.file.read_exact_at(&mut raw, from);
-        read.map_err(|error| unreadable(&files.index, &error))?;
-        let end = big_endian(&raw[raw.len() - 8..]);
+        let first = FirstRead::of(&index.file, bytes);
+        let first = first.map_err(|error| unreadable(&files.index, &error))?;
 
         let length = data_was.map_or(0, |was| was.bytes());
         let generation = stores.next_generation();
@@ -194,12 +165,12 @@ impl Output {
         };
         let data_region = (length > 0).then(|| region(OutputFileKind::Data, length));
         let index_region = region(OutputFileKind::Index, bytes);
-        if from == 0 {
-            stores.keep_offsets(generation, Offsets::parse(&raw));
-        } else {
-            stores
-                .descriptors
-                .keep(&files, OutputFileKind::Index, index);
+        match first.table {
+            Some(table) => stores.keep_offsets(generation, table),
+            None => {
+                let descriptors = &stores.descriptors;
+                descriptors.keep(&files, OutputFileKind::Index, index);
+            }
         }
         if let Some(data) = data.filter(|_| length > 0) {
             stores.descriptors.keep(&files, OutputFileKind::Data, data);
@@ -208,11 +179,10 @@ impl Output {
             files,
             stores: Arc::clone(stores),
             data: data_region,
-            index: index_region,
-            is_whole: end == length,
-            table: Last::default(),
-            misses: AtomicU32::new(0),
-            mapped: OnceLock::new(),
+            index: Index::new(index_region),
+            is_whole: first.end == length,
+            #[cfg(feature = "research")]
+            mapping: Mapping::default(),
         })
     }
 
@@ -257,14 +227,11 @@ impl Output {
         end: u32,
         sleep: Sleep,
     ) -> Result<FileRange, Unlocated> {
-        if start >= end || u64::from(end) > self.partitions() {
+        if start >= end || u64::from(end) > self.index.partitions() {
             return Err(Unlocated::Status(BlockStatus::BadRange));
         }
-        let generation = self.files.generation;
-        let [first, past] = match self.table.find(|| self.stores.offsets(generation)) {
-            Some(table) => [start, end].map(|at| table.get(at as usize)),
-            None => self.read_offsets(start, end, sleep)?.map(Some),
-        };
+        let (files, stores) = (&self.files, &self.stores);
+        let [first, past] = self.index.offsets(files, stores, [start, end], sleep)?;
         let bad = Unlocated::Status(BlockStatus::BadIndex);
         let (first, past) = first.zip(past).ok_or(bad)?;
         if first > past {
@@ -288,15 +255,13 @@ impl Output {
 
     /// Returns the bytes of the partitions as a mapping that the device can read, in modes that
     /// have one.
-    pub(crate) fn mapped(&self, pool: &Arc<Pool>, mode: RegionMode) -> Option<&Arc<Lease>> {
-        let region = self.data.as_ref()?;
-        let mapped = || {
-            mapped::map(pool, region, mode).unwrap_or_else(|error| {
-                log::warn!("a map output cannot be mapped and goes through the arena: {error}");
-                None
-            })
-        };
-        self.mapped.get_or_init(mapped).as_ref()
+    #[cfg(feature = "research")]
+    pub(crate) fn mapped(
+        &self,
+        pool: &Arc<faro_pool::Pool>,
+        mode: crate::memory::RegionMode,
+    ) -> Option<&Arc<faro_pool::Lease>> {
+        self.mapping.get(pool, self.data.as_ref()?, mode)
     }
 
     /// Fills `buffer` from `offset`, and says how much of it (all, if it may sleep).
@@ -325,75 +290,12 @@ impl Output {
         }
         self.stores.drop_offsets(self.files.generation);
     }
-
-    /// Returns the number of partitions, at least 1.
-    fn partitions(&self) -> u64 {
-        self.index.bytes() / 8 - 1
-    }
-
-    /// Reads two offsets of the index file. Keeps all offsets if the file is small or often asked
-    /// for.
-    fn read_offsets(&self, start: u32, end: u32, sleep: Sleep) -> Result<[u64; 2], Unlocated> {
-        if sleep == Sleep::Never {
-            let index = self.index.opened().ok_or(Unlocated::Cold)?;
-            return read_pair(start, end, |at, raw| match index.read_cached(at, raw) {
-                Ok(got) if got == raw.len() => Ok(()),
-                Ok(_) | Err(_) => Err(Unlocated::Cold),
-            });
-        }
-        let index = self.index.open().map_err(|_| Unlocated::Replaced)?;
-        let bytes = self.index.bytes();
-        let misses = u64::from(self.misses.fetch_add(1, Ordering::Relaxed));
-        let is_wanted = misses * PARTITIONS_PER_MISS >= self.partitions();
-        let is_wanted = is_wanted && self.stores.may_keep(bytes / 2);
-        let read = match is_wanted || bytes <= SMALL_INDEX_BYTES {
-            true => self.load(&index, start, end),
-            false => read_pair(start, end, |at, raw| index.read(at, raw)),
-        };
-        read.map_err(|error| {
-            let path = self.files.path(OutputFileKind::Index);
-            log::warn!("cannot read {}: {error}", path.display());
-            Unlocated::Status(BlockStatus::Unreadable)
-        })
-    }
-
-    fn load(&self, index: &OpenRegion<'_>, start: u32, end: u32) -> io::Result<[u64; 2]> {
-        self.misses.store(0, Ordering::Relaxed);
-        let mut raw = vec![0; self.index.bytes() as usize];
-        index.read(0, &mut raw)?;
-        let table = Offsets::parse(&raw);
-        let pair = [start, end].map(|at| table.get(at as usize).unwrap_or(0));
-        self.stores.keep_offsets(self.files.generation, table);
-        // The index is not read again while the table is kept.
-        self.stores
-            .descriptors
-            .close(self.files.key(OutputFileKind::Index));
-        Ok(pair)
-    }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-/// Reads the offsets at two positions of an index, with one `read` of (offset, buffer) if they are
-/// adjacent.
-fn read_pair<E>(
-    start: u32,
-    end: u32,
-    read: impl Fn(u64, &mut [u8]) -> Result<(), E>,
-) -> Result<[u64; 2], E> {
-    let at = |position: u32| u64::from(position) * 8;
-    let mut raw = [0; 16];
-    if end == start + 1 {
-        read(at(start), &mut raw)?;
-    } else {
-        read(at(start), &mut raw[..8])?;
-        read(at(end), &mut raw[8..])?;
-    }
-    Ok([big_endian(&raw[..8]), big_endian(&raw[8..])])
 }
 
 #[cfg(test)]

@@ -1,4 +1,6 @@
+use super::super::index::PARTITIONS_PER_MISS;
 use super::*;
+use faro_pool::Pool;
 use std::fs::File;
 
 fn open(files: &OutputFiles) -> Result<Output, BlockStatus> {

@@ -8,7 +8,9 @@
 //!    ├──── outbox        posts that the fabric has no room for yet
 //!    ├──── guests        how many connections peers may hold that they have made
 //!    ├──── idle          when each connection was last used
-//!    ├──── peers         routes to each peer, best fabric first; back-off
+//!    ├──── peers         the peers that are known by their cards
+//!    │     ├─ routes        fabrics and addresses of a peer, best first; back-off of a route
+//!    │     └─ peer_backoff  whether a peer is better left alone after requests failed
 //!    └──── fabric        moves the bytes
 //!   inbox                how other threads reach a service of a progress thread
 //! ```
@@ -23,6 +25,7 @@ mod guests;
 mod idle;
 mod inbox;
 mod outbox;
+mod peer_backoff;
 mod peers;
 mod routes;
 mod service;
@@ -237,7 +240,7 @@ impl Net {
                 self.idleness.used(*connection);
             }
         }
-        if self.kind() == FabricKind::Verbs {
+        if self.kind().is_by_device() {
             let held = self.fabric.connection_bytes();
             self.counters.connection_bytes.set(held);
         }

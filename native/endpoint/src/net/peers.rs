@@ -1,10 +1,12 @@
-//! The peers that this endpoint knows by their cards, each with its [`Routes`].
+//! The peers that this endpoint knows by their cards, each with its [`Routes`] and its
+//! [`PeerBackoff`].
 //!
 //! Shared by all threads; every method holds the lock for a look-up only, and logs after it.
 //!
 //! Executors come and go for months. A peer that was not asked for anything for [`PEER_IDLE`] is
 //! forgotten, and its handle is unknown from then on; the caller adds its card again.
 
+use super::peer_backoff::{blames_peer, PeerBackoff};
 use super::routes::{Failure, Line, Route, Routes};
 use crate::counters::Counters;
 use crate::limits::{CONNECT_TIMEOUT, MAX_LOCATIONS, PEER_IDLE};
@@ -13,6 +15,7 @@ use faro_fabric::shm::same_host;
 use faro_fabric::{EndpointId, FabricKind, Identity};
 use faro_secure::{KeyError, SharedSecret};
 use faro_sync::{clock, lock, HashMap};
+use faro_wire::codes::FetchErrorCode;
 use faro_wire::{Card, CardAddress};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,6 +23,7 @@ use std::time::{Duration, Instant};
 
 struct Peer {
     routes: Routes,
+    backoff: PeerBackoff,
     /// Handles count from 1, and none is used twice.
     handle: u64,
     /// Time when something was last asked of it.
@@ -117,6 +121,7 @@ impl PeerTable {
         let handle = state.last_handle;
         let peer = Peer {
             routes,
+            backoff: PeerBackoff::default(),
             handle,
             used,
         };
@@ -166,6 +171,39 @@ impl PeerTable {
         let endpoint = *state.by_handle.get(&handle)?;
         state.peers.get_mut(&endpoint)?.used = clock::now();
         Some(endpoint)
+    }
+
+    /// Returns whether requests to the peer failed a short time ago. Of an unknown handle: no.
+    pub(crate) fn is_backed_off(&self, handle: u64) -> bool {
+        let state = self.lock();
+        let endpoint = state.by_handle.get(&handle);
+        let peer = endpoint.and_then(|endpoint| state.peers.get(endpoint));
+        peer.is_some_and(|peer| peer.backoff.is_on(clock::now()))
+    }
+
+    /// Notes a failure of the peer that the caller saw and this endpoint could not.
+    pub(crate) fn blame(&self, handle: u64) {
+        let mut state = self.lock();
+        let endpoint = state.by_handle.get(&handle).copied();
+        if let Some(peer) = endpoint.and_then(|endpoint| state.peers.get_mut(&endpoint)) {
+            peer.backoff.failed(clock::now());
+        }
+    }
+
+    /// Notes that a request to `peer` failed.
+    pub(crate) fn request_failed(&self, peer: EndpointId, code: FetchErrorCode) {
+        if blames_peer(code) {
+            if let Some(peer) = self.lock().peers.get_mut(&peer) {
+                peer.backoff.failed(clock::now());
+            }
+        }
+    }
+
+    /// Notes that a request to `peer` brought all its blocks.
+    pub(crate) fn request_succeeded(&self, peer: EndpointId) {
+        if let Some(peer) = self.lock().peers.get_mut(&peer) {
+            peer.backoff.succeeded();
+        }
     }
 
     /// Forgets the peers that were not asked for anything for `PEER_IDLE`. Looks a few times in that time.

@@ -40,7 +40,7 @@ impl Usage {
     /// Takes up what an admission has done since it was last looked at.
     pub(super) fn note<T>(&self, admission: &mut PeerAdmission<T>, side: ExchangeSide) {
         for (peer, held) in admission.moves() {
-            self.moved(peer, held, side);
+            self.count_permit(peer, held, side);
         }
         if side == ExchangeSide::Reads {
             let active = admission.active() as u64;
@@ -52,7 +52,7 @@ impl Usage {
     }
 
     /// Counts that a peer got a permit, or returned one.
-    fn moved(&self, peer: EndpointId, held: bool, side: ExchangeSide) {
+    fn count_permit(&self, peer: EndpointId, held: bool, side: ExchangeSide) {
         let step = |count: u64| {
             if held {
                 count + 1

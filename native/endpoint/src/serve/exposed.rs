@@ -8,7 +8,7 @@
 use super::offer::ResidentSlice;
 use crate::limits::MAX_EXPOSED;
 use crate::net::Net;
-use faro_fabric::{ConnectionId, Exposure, FabricKind, RemoteRange};
+use faro_fabric::{ConnectionId, Exposure, RemoteRange};
 use faro_pool::Lease;
 use faro_sync::HashMap;
 use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
@@ -47,7 +47,8 @@ impl ExposedPages {
         };
         let mut offered = Vec::with_capacity(slices.len());
         for slice in slices {
-            if slice.verbs_only && net.kind() != FabricKind::Verbs {
+            #[cfg(feature = "research")]
+            if slice.needs_device && !net.kind().is_by_device() {
                 return None;
             }
             let address = slice.page.start().as_ptr() as usize;
@@ -100,6 +101,7 @@ impl ExposedPages {
     }
 
     /// Revokes everything. Posted reads end `Refused`, and their bytes are written instead.
+    #[cfg(feature = "research")]
     pub(super) fn revoke_all(&mut self, net: &mut Net) {
         for connection in self.peers.keys().copied().collect::<Vec<_>>() {
             self.revoke(net, connection);

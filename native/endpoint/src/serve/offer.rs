@@ -1,8 +1,7 @@
 //! Finds the places of a whole request in the chunk cache, if all of it is there.
 //!
 //! All or nothing: a stream of which a part has to be written is written, so that the client follows
-//! one protocol at a time. What the client reads costs this server the checksum and no copy. In the
-//! modes that register map outputs as a whole, the slices lie in the file's mapping instead.
+//! one protocol at a time. What the client reads costs this server the checksum and no copy.
 
 use crate::files::{FileRange, Output};
 use crate::limits::{READ_OFFER_BYTES, READ_OFFER_MEAN_BYTES};
@@ -14,7 +13,7 @@ use faro_wire::message::MAX_OFFERED_SLICES;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of one page, or of one mapping.
+/// Bytes of one page.
 pub(crate) struct ResidentSlice {
     pub(crate) page: Arc<Lease>,
     pub(crate) offset: u64,
@@ -23,8 +22,9 @@ pub(crate) struct ResidentSlice {
     /// The version under which the bytes had that checksum.
     pub(crate) version: Version,
     pub(crate) crc: u32,
-    /// Only a device may read it.
-    pub(crate) verbs_only: bool,
+    /// Only a device may read it: it lies in a mapping of the file.
+    #[cfg(feature = "research")]
+    pub(crate) needs_device: bool,
 }
 
 /// Returns the slices of `ranges`, in order. Returns `None` if some of it is in no page, or if
@@ -43,21 +43,22 @@ pub(crate) fn offer(
     let mut slices = Vec::new();
     for (position, range) in ranges {
         let output = outputs.get(*position)?;
-        let mapped = output.mapped(&memory.pool, memory.regions);
         let (mut at, end) = (range.offset, range.offset + range.length);
         while at < end {
             if slices.len() == max {
                 return None;
             }
             let length = (end - at).min(CHUNK_BYTES - at % CHUNK_BYTES) as u32;
-            slices.push(match mapped {
-                Some(lease) => in_mapping(memory, output, lease, at, length, sleep)?,
-                None => in_page(memory, output, at, length)?,
-            });
+            slices.push(slice(memory, output, at, length, sleep)?);
             at += u64::from(length);
         }
     }
     Some(slices)
+}
+
+#[cfg(not(feature = "research"))]
+fn slice(m: &Memory, output: &Output, at: u64, length: u32, _: Sleep) -> Option<ResidentSlice> {
+    in_page(m, output, at, length)
 }
 
 fn in_page(memory: &Memory, output: &Output, at: u64, length: u32) -> Option<ResidentSlice> {
@@ -71,18 +72,24 @@ fn in_page(memory: &Memory, output: &Output, at: u64, length: u32) -> Option<Res
         slot: guard.slot(),
         version: guard.version(),
         crc: crc32c(bytes),
-        verbs_only: false,
+        #[cfg(feature = "research")]
+        needs_device: false,
     })
 }
 
-fn in_mapping(
+/// Returns the slice of the file's mapping, in the modes for comparison; where there is none, that of
+/// a page. The checksum is of bytes that are read from the file: this process never touches a mapping.
+#[cfg(feature = "research")]
+fn slice(
     memory: &Memory,
     output: &Output,
-    lease: &Arc<Lease>,
     at: u64,
     length: u32,
     sleep: Sleep,
 ) -> Option<ResidentSlice> {
+    let Some(lease) = output.mapped(&memory.pool, memory.regions) else {
+        return in_page(memory, output, at, length);
+    };
     let (slot, version) = memory.cache.constant()?;
     let mut bytes = vec![0; length as usize];
     let got = output.read(&memory.cache, at, &mut bytes, sleep).ok()?;
@@ -93,6 +100,6 @@ fn in_mapping(
         slot,
         version,
         crc: crc32c(&bytes),
-        verbs_only: true,
+        needs_device: true,
     })
 }

@@ -36,6 +36,7 @@ pub(crate) struct ServeService {
     /// The shortage of the arena for which pages of `exposed` were last revoked.
     shortage: u64,
     /// The recall of everything for which `exposed` was last revoked.
+    #[cfg(feature = "research")]
     recall: u64,
     /// Turns that wait for their peer's permit.
     pub(super) schedule: ServerQueue,
@@ -76,6 +77,7 @@ impl ServeService {
             returned,
             counters,
             shortage: memory.shortages(),
+            #[cfg(feature = "research")]
             recall: memory.recalls(),
             memory,
             exposed: ExposedPages::default(),
@@ -293,9 +295,9 @@ impl Service for ServeService {
         self.begin_starved();
         let due = self.schedule.tick(now);
         self.start_turns(due);
-        let recalls = self.memory.recalls();
-        if recalls != self.recall {
-            self.recall = recalls;
+        #[cfg(feature = "research")]
+        if self.recall != self.memory.recalls() {
+            self.recall = self.memory.recalls();
             self.exposed.revoke_all(net);
         }
         let shortages = self.memory.shortages();

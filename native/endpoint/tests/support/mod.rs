@@ -26,7 +26,6 @@ macro_rules! over_every_fabric {
 use faro_endpoint::{Completion, Config, Endpoint, FabricChoice, FetchFailure, OutputFiles};
 use faro_wire::{BlockId, OutputId};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -40,18 +39,10 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
     Config {
         name: name.to_owned(),
         fabric,
-        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 0,
-        verbs: faro_fabric::verbs::VerbsOptions::default(),
         memory_limit: MEMORY,
         idle_release: Duration::ZERO,
-        staging: faro_endpoint::Staging::OnDemand,
-        regions: faro_endpoint::RegionMode::Unpinned,
-        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
-        exchange: faro_endpoint::ExchangeConfig::default(),
-        security: faro_endpoint::Security::default(),
+        ..Config::default()
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Table<D: Carrier> {
     registry: mio::Registry,
     connections: ByKey<Connection<D>>,
     /// Connections that have ended for the caller, while the peer may still receive the GOODBYE.
-    lingering: ByKey<Lingering<D>>,
+    lingering: Lingering<D>,
     pub(super) common: Common<D>,
     /// Accepted connections that have not proven who they are.
     strangers: Strangers,
@@ -33,7 +33,7 @@ pub(crate) struct Table<D: Carrier> {
     last: u64,
     /// Connections with bytes left to read.
     unread: Vec<ConnectionId>,
-    /// Deadlines of greetings and of lingering connections: `(time, connection)`.
+    /// Deadlines of greetings: `(time, connection)`.
     deadlines: BTreeSet<(Instant, u64)>,
     not_watched: RareLog,
 }
@@ -45,7 +45,7 @@ impl<D: Carrier> Table<D> {
         Self {
             registry,
             connections: ByKey::default(),
-            lingering: ByKey::default(),
+            lingering: Lingering::default(),
             common,
             strangers,
             last: 0,
@@ -157,7 +157,7 @@ impl<D: Carrier> Table<D> {
     /// Handles a connection whose socket is ready.
     pub(crate) fn ready(&mut self, connection: ConnectionId, event: &mio::event::Event) {
         let Some(found) = self.connections.get(&connection.0) else {
-            return self.linger_on(connection);
+            return self.lingering.ready(connection, &mut self.common);
         };
         if found.session.phase == ConnectionPhase::Connecting && !self.finish_connect(connection) {
             return;
@@ -277,10 +277,8 @@ impl<D: Carrier> Table<D> {
                 }
             };
         if lingers {
-            self.deadlines.insert((deadline, connection.0));
-            let entry = Lingering::new(socket, deadline, remains);
-            self.lingering.insert(connection.0, entry);
-            self.linger_on(connection);
+            self.lingering.insert(connection, socket, deadline, remains);
+            self.lingering.ready(connection, &mut self.common);
         } else {
             if let Err(error) = self.registry.deregister(&mut socket) {
                 log::debug!("cannot unwatch a closed connection: {error}");
@@ -298,47 +296,26 @@ impl<D: Carrier> Table<D> {
         for connection in open {
             self.close(ConnectionId(connection), reason.clone());
         }
-        let lingering: Vec<u64> = self.lingering.keys().copied().collect();
-        for connection in lingering {
-            self.end_linger(ConnectionId(connection));
-        }
-    }
-
-    /// Discards the bytes that the peer of a lingering connection still sends.
-    fn linger_on(&mut self, connection: ConnectionId) {
-        let Some(lingering) = self.lingering.get_mut(&connection.0) else {
-            return;
-        };
-        if !lingering.discard(&mut self.common.shared.counters) {
-            self.end_linger(connection);
-        }
-    }
-
-    /// Drops a lingering connection's socket and what it left behind.
-    fn end_linger(&mut self, connection: ConnectionId) {
-        let Some(lingering) = self.lingering.remove(&connection.0) else {
-            return;
-        };
-        self.deadlines.remove(&(lingering.deadline, connection.0));
-        if let Some(remains) = lingering.remains {
-            let Common { driver, shared, .. } = &mut self.common;
-            driver.on_gone(shared, connection, remains);
-        }
+        self.lingering.end_all(&mut self.common);
     }
 
     /// Returns when the next connection's deadline is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(deadline, _)| *deadline)
+        let greeting = self.deadlines.first().map(|(deadline, _)| *deadline);
+        [greeting, self.lingering.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Ends every connection whose deadline is over.
     pub(crate) fn expire(&mut self, now: Instant) {
+        self.lingering.expire(now, &mut self.common);
         while let Some(&(deadline, id)) = self.deadlines.first() {
             if deadline > now {
                 return;
             }
             self.deadlines.pop_first();
-            self.end_linger(ConnectionId(id));
             let Some(found) = self.connections.get(&id).filter(|found| !found.is_open()) else {
                 continue;
             };
@@ -368,7 +345,7 @@ impl<D: Carrier> Table<D> {
                 debug_assert!(found.is_open(), "only then it has exposures");
                 Holder::OpenConnection(Context::new(&mut found.session, shared), &mut found.state)
             }
-            None if self.lingering.contains_key(&connection.0) => Holder::Lingering,
+            None if self.lingering.contains(connection) => Holder::Lingering,
             None => Holder::Gone,
         };
         driver.revoke(holder, connection, key, exposure)

@@ -42,6 +42,8 @@ impl Default for Bounds {
     }
 }
 
+/// Largest body of a frame of the greeting, in bytes: all that a peer may send before it has proven who it is.
+pub const MAX_GREETING_BYTES: u32 = 4 << 10;
 /// Staging bytes behind payload that is received in place: room for the next head.
 pub(crate) const TAIL_BYTES: usize = 4 << 10;
 /// Bytes discarded after GOODBYE before the connection is dropped.

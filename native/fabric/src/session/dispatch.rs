@@ -3,6 +3,7 @@
 //! Before a connection is `OpenConnection` its peer can send its part of the greeting (frames of at most 4
 //! KiB, and what its fabric's pairing needs); everything else ends it.
 
+use super::bounds;
 use super::context::Context;
 use super::greeting;
 use super::state::ConnectionPhase;
@@ -61,7 +62,7 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
             .into());
         }
         let kind = FrameKind::<D::Kind>::decode(header.kind);
-        let greeting = (BodyShape::Whole, header::MAX_GREETING_BYTES);
+        let greeting = (BodyShape::Whole, bounds::MAX_GREETING_BYTES);
         let message = (BodyShape::Whole, header::MAX_MESSAGE_BYTES);
         let allowed = kind.and_then(|kind| {
             let (comes, shape) = match kind {

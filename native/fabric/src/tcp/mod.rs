@@ -15,7 +15,7 @@ mod datapath;
 mod setup;
 mod socket;
 
-pub use crate::session::bounds::Bounds;
+pub use crate::session::bounds::{Bounds, MAX_GREETING_BYTES};
 pub use setup::TcpConfig;
 pub use socket::resolve;
 pub(crate) use socket::{connect, listen, parse};

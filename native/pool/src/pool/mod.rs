@@ -13,6 +13,7 @@ pub use external::{Access, Attachment, CleanUp, ExternalMemory, WrapRefused, MAX
 pub use lease::Lease;
 pub use registration::{RegistrationCount, RegistrationPin};
 
+use crate::admission::reserve_pages;
 use crate::arena::{Allocation, Arena, Geometry};
 use crate::slab::{Slab, PAGES_PER_SLAB};
 use crate::{
@@ -96,8 +97,7 @@ impl Pool {
             arena: Arena::new(Geometry {
                 slabs,
                 pages_per_slab,
-                // The reserve is an eighth of the pages, and at least one slab.
-                reserve_pages: (slabs * pages_per_slab / 8).max(pages_per_slab),
+                reserve_pages: reserve_pages(slabs, pages_per_slab),
             }),
             slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
             counters: counters::AtomicCounters::default(),

@@ -5,7 +5,7 @@ use super::pipe::Packet;
 use super::Network;
 use crate::core::Core;
 use crate::step::{End, LinkId};
-use faro_fabric::{CloseReason, ConnectionId, Event, Exposure, FabricKind, Outcome, RemoteRange};
+use faro_fabric::{CloseReason, ConnectionId, Event, Exposure, Outcome, RemoteRange};
 
 impl Network {
     /// Handles the arrival of a packet from that end: a device takes it at once, a process when it
@@ -28,7 +28,7 @@ impl Network {
             }
             Side::Opening | Side::Open => {
                 let site = to.site;
-                if self.sites[site].kind == FabricKind::Verbs {
+                if self.sites[site].kind.is_by_device() {
                     while self.take_one(core, id, from, Packet::is_one_sided) {}
                 }
                 self.wake(core, site);
@@ -105,7 +105,7 @@ impl Network {
                 last,
             } => {
                 let taken = self.land(site, connection, &bytes, &target, immediate, last);
-                if self.sites[site].kind == FabricKind::Verbs {
+                if self.sites[site].kind.is_by_device() {
                     self.send_packet(core, id, end, Packet::WriteReply { taken });
                 }
             }

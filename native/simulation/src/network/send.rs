@@ -4,7 +4,7 @@ use super::pipe::{Packet, Post};
 use super::Network;
 use crate::core::{Core, Time};
 use crate::step::{End, LinkId, NetworkStep, Step};
-use faro_fabric::{ConnectionId, Event, FabricKind, Message, Outcome, Read, Rejected, Write};
+use faro_fabric::{ConnectionId, Event, Message, Outcome, Read, Rejected, Write};
 
 impl Network {
     /// Returns the link of a connection that is open.
@@ -172,13 +172,14 @@ impl Network {
         };
         let side = link.side(from);
         let site = &mut self.sites[side.site];
-        match site.kind {
-            FabricKind::Verbs => side.writes.push_back((token, source)),
-            FabricKind::Tcp | FabricKind::Shm => site.events.push_back(Event::WriteEnded {
+        if site.kind.is_by_device() {
+            side.writes.push_back((token, source));
+        } else {
+            site.events.push_back(Event::WriteEnded {
                 connection: side.connection,
                 token,
                 outcome: Outcome::Done,
-            }),
+            });
         }
     }
 

@@ -145,7 +145,7 @@ impl Site {
         let Some(exposed) = self.exposures.get_mut(&key).filter(|e| !e.is_revoked) else {
             return Revoked::Unknown;
         };
-        let may_change = self.kind == FabricKind::Verbs
+        let may_change = self.kind.is_by_device()
             && matches!(exposed.exposure, Exposure::Writable(_))
             && !exposed.is_settled
             && is_open(exposed.connection);

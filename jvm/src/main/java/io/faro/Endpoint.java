@@ -126,6 +126,28 @@ public final class Endpoint implements AutoCloseable {
     return fetch;
   }
 
+  /**
+   * Returns whether requests to the peer failed a short time ago, so that a new one is likely to cost a timeout. {@link
+   * #fetch} sends one anyway: only the caller knows whether the blocks can come another way.
+   */
+  public boolean isBackedOff(long peer) {
+    try {
+      return Native.isBackedOff(handle, peer);
+    } catch (FaroException e) {
+      // The fetch itself says that the endpoint is closed.
+      return false;
+    }
+  }
+
+  /** Begins the peer's back-off because of a failure that native code could not see, such as a lost answer. */
+  public void blame(long peer) {
+    try {
+      Native.blame(handle, peer);
+    } catch (FaroException e) {
+      LOG.trace("Peer {} failed after its endpoint was closed", peer);
+    }
+  }
+
   void cancel(long request) {
     try {
       Native.cancel(handle, request);

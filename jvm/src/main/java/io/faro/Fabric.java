@@ -1,6 +1,6 @@
 package io.faro;
 
-/** The transport of a block's bytes. The codes are FabricCode of native/wire (codes.rs). */
+/** The transport of a block's bytes. The codes are those of native/fabric/src/kind.rs. */
 public enum Fabric {
   /** No fabric: every block of the batch is missing or empty, so there are no bytes. */
   NONE(0),

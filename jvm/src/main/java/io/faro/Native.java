@@ -52,6 +52,12 @@ final class Native {
 
   static native void cancel(long endpoint, long request) throws FaroException;
 
+  /** Returns whether requests to the peer failed a short time ago; false for an unknown peer. */
+  static native boolean isBackedOff(long endpoint, long peer) throws FaroException;
+
+  /** Begins the peer's back-off because of a failure that native code could not see. */
+  static native void blame(long endpoint, long peer) throws FaroException;
+
   /**
    * Waits up to {@code timeoutMillis}, fills {@code records} (direct) with whole records of a queue and returns their
    * bytes. Returns 0 if there was no record, and -1 if the endpoint is closed and everything was handed over. A smaller

@@ -2,6 +2,7 @@ package io.faro;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -222,7 +223,28 @@ class EndpointTest {
           error.toString());
       assertEquals(2, error.blockCount());
       assertEquals(pair.peer, error.peer());
+      assertTrue(pair.client.isBackedOff(pair.peer), "whoever sees the failure sees the back-off");
     }
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TCP", "SHM"})
+  void aBlamedPeerIsBackedOffUntilARequestSucceeds(FabricChoice fabric) throws Exception {
+    MapOutputs outputs = new MapOutputs(directory).write(6, 1, 10);
+    Endpoint closed;
+    try (Pair pair = new Pair(fabric, outputs)) {
+      assertFalse(pair.client.isBackedOff(pair.peer));
+      pair.client.blame(pair.peer);
+      assertTrue(pair.client.isBackedOff(pair.peer));
+      assertFalse(pair.client.isBackedOff(pair.peer + 1), "unknown");
+      Collected got = pair.fetch(new BlockIds().add(6, 1, 0, 1)).await();
+      assertArrayEquals(MapOutputs.partition(1, 0, 10), got.bytes(0));
+      assertFalse(pair.client.isBackedOff(pair.peer));
+      got.releaseAll();
+      closed = pair.client;
+    }
+    closed.blame(1);
+    assertFalse(closed.isBackedOff(1), "closed");
   }
 
   @ParameterizedTest

@@ -27,6 +27,8 @@ class NativeTest {
       assertThrows(EndpointException.Closed.class, () -> Native.addPeer(handle, new byte[0], ""));
       assertThrows(EndpointException.Closed.class, () -> Native.fetch(handle, 1, direct, 1, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.cancel(handle, 1));
+      assertThrows(EndpointException.Closed.class, () -> Native.isBackedOff(handle, 1));
+      assertThrows(EndpointException.Closed.class, () -> Native.blame(handle, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.completions(handle, 0, direct, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.unresolved(handle, new long[2], 1));
       assertThrows(EndpointException.Closed.class, () -> Native.resolve(handle, 1, 1, null, null));

@@ -8,7 +8,7 @@ import io.faro.spark.conf.FaroConf;
 import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
 import io.faro.spark.fetch.RateLimitedLog;
-import io.faro.spark.fetch.ToFile;
+import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.peers.CardStore;
 import io.faro.spark.peers.PeerKey;
@@ -105,7 +105,7 @@ public final class LadderEndpoint {
         transport, new OneCard(card), others, timer, System::nanoTime, conf.never, 10_000, counters);
     RateLimitedLog log = new RateLimitedLog(System.err::println, System::nanoTime);
     FallBack fallBack = new FallBack(null, others, conf, counters, log);
-    return new FaroBlockStoreClient(null, false, conf, transport, peers, null, fallBack, new ToFile(spark, here),
+    return new FaroBlockStoreClient(null, false, conf, transport, peers, null, fallBack, new DownloadFiles(spark, here),
         id -> false, counters, System::nanoTime);
   }
 }

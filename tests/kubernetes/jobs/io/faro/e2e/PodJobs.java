@@ -2,6 +2,8 @@ package io.faro.e2e;
 
 import java.io.File;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -19,7 +21,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.util.LongAccumulator;
 
 /**
- * Cases in which the test does something to the pods of executors: a case prints {@code PODS MAY GO} when it is time for
+ * Cases in which the pods of executors go. Where the test does it, a case prints {@code PODS MAY GO} when it is time for
  * that, and waits for a file that says that it is done. Executors are known by their ids: processes of other pods are
  * not seen here.
  */
@@ -38,6 +40,8 @@ public final class PodJobs {
         known.put("outputsLost", c -> podsGo(c, true));
         known.put("outputsKept", c -> podsGo(c, false));
         known.put("outputsRecovered", PodJobs::recovered);
+        known.put("allGivenBack", PodJobs::allGivenBack);
+        known.put("idleGivenBack", PodJobs::idleGivenBack);
         int failed = 0;
         for (int i = 1; i < args.length; i++) {
             long start = System.nanoTime();
@@ -103,6 +107,44 @@ public final class PodJobs {
         });
         Check.equal("after", RddCases.expected(), digests(grouped));
         Check.equal("sum of rows after", SUM, (long) rows.reduce(Long::sum));
+        Check.equal("map tasks in all", 2L * MAPS, (long) maps.value());
+    }
+
+    /** Idle executors go, all of them, and others read what they wrote. */
+    private static void allGivenBack(Jobs.Context c) throws Exception {
+        LongAccumulator maps = c.jsc.sc().longAccumulator("map tasks");
+        JavaPairRDD<Integer, Iterable<Long>> grouped = grouped(c, maps);
+        JavaRDD<Long> rows = rows(c, maps);
+        Set<String> first = executors(c.jsc, 2);
+        Check.equal("before", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows before", SUM, (long) rows.reduce(Long::sum));
+        Check.await("all executors should be given back", 90, () -> Executors.registered(c.jsc) == 0);
+        Check.equal("after", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows after", SUM, (long) rows.reduce(Long::sum));
+        Check.that("others should run now", Collections.disjoint(first, executors(c.jsc, 1)));
+        System.out.println("MAPS " + maps.value() + " of " + 2 * MAPS);
+        Check.equal("map tasks in all", 2L * MAPS, (long) maps.value());
+    }
+
+    /** An executor that wrote nothing goes when it is idle; those that are idle as well but have outputs stay. */
+    private static void idleGivenBack(Jobs.Context c) throws Exception {
+        LongAccumulator maps = c.jsc.sc().longAccumulator("map tasks");
+        JavaPairRDD<Integer, Iterable<Long>> grouped = grouped(c, maps);
+        JavaRDD<Long> rows = rows(c, maps);
+        Set<String> first = executors(c.jsc, 2);
+        Check.equal("before", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows before", SUM, (long) rows.reduce(Long::sum));
+        File seen = new File(c.scratch, "executors-seen");
+        Check.that("scratch directory " + seen, seen.mkdirs());
+        c.jsc.parallelize(Arrays.asList(0, 1, 2), 3).foreach(i -> {
+            new File(seen, SparkEnv.get().executorId()).createNewFile();
+            Check.await("a third executor should join", 90, () -> seen.list().length >= 3);
+        });
+        Check.await("the third should be given back", 90, () -> Executors.registered(c.jsc) == 2);
+        Check.equal("after", RddCases.expected(), digests(grouped));
+        Check.equal("sum of rows after", SUM, (long) rows.reduce(Long::sum));
+        Check.equal("executors", first, executors(c.jsc, 2));
+        System.out.println("MAPS " + maps.value() + " of " + 2 * MAPS);
         Check.equal("map tasks in all", 2L * MAPS, (long) maps.value());
     }
 

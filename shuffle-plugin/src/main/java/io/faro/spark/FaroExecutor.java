@@ -1,23 +1,19 @@
 package io.faro.spark;
 
 import io.faro.Endpoint;
-import io.faro.EndpointConfig;
-import io.faro.EndpointException;
 import io.faro.Faro;
 import io.faro.OutputFiles;
 import io.faro.StagedOutput;
 import io.faro.spark.conf.FaroConf;
-import io.faro.spark.conf.FaroKeys;
 import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
 import io.faro.spark.fetch.RateLimitedLog;
 import io.faro.spark.fetch.SparksShuffles;
-import io.faro.spark.fetch.ToFile;
+import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.metrics.FaroSource;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reporter;
 import io.faro.spark.metrics.Summary;
-import io.faro.spark.peers.Addresses;
 import io.faro.spark.peers.EndpointCards;
 import io.faro.spark.peers.Peers;
 import io.faro.spark.peers.PerHost;
@@ -28,7 +24,6 @@ import io.faro.spark.transport.EndpointTransport;
 import io.faro.spark.transport.FaroTransport;
 import io.faro.spark.transport.NativeMemory;
 import io.faro.spark.write.RowWriters;
-import java.io.File;
 import java.lang.reflect.Field;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -58,7 +53,6 @@ final class FaroExecutor {
   /** A request is ended after this many timeouts without progress; native code should end it after one or two. */
   private static final int UNRESPONSIVE_TIMEOUTS = 4;
 
-  private static final int MAX_COMPLETION_THREADS = 4;
   /** The block clients that Faro replaces. It would hide one of another plug-in. */
   private static final Set<String> SPARKS_CLIENTS = new HashSet<>(Arrays.asList(
       "org.apache.spark.network.netty.NettyBlockTransferService",
@@ -126,7 +120,7 @@ final class FaroExecutor {
         counters.outputsKept::increment, counters.outputsNotKept::increment);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
-    this.writers = new RowWriters(sparkConf, conf.writesRows, rowBlocks::allowed, transport::stage,
+    this.writers = new RowWriters(sparkConf, conf.writesRows, rowBlocks::allowed, endpoint::stage,
         counters.rowWriters::increment, counters::notWritten, counters.rowBlocks::add);
     this.summaryHook = new Thread(summary::log, "faro-summary");
   }
@@ -134,10 +128,8 @@ final class FaroExecutor {
   static FaroExecutor open(Logger log, SparkConf sparkConf, FaroConf conf,
       Supplier<IndexShuffleBlockResolver> resolver, SparksShuffles sparks, RowBlocks rowBlocks) throws Exception {
     SparkEnv env = SparkEnv.get();
-    Faro.extractAlsoTo(localDirectories(env));
-    Faro.ensureAvailability();
     MapOutputs outputs = new MapOutputs(resolver);
-    Endpoint endpoint = openEndpoint(log, conf, env, outputs);
+    Endpoint endpoint = EndpointStart.start(log, conf, env, outputs);
     try {
       FaroExecutor executor = new FaroExecutor(log, sparkConf, conf, env, endpoint, outputs, sparks, rowBlocks);
       executor.announce();
@@ -148,55 +140,8 @@ final class FaroExecutor {
     }
   }
 
-  /** Spark's local directories, to which each executor can write. */
-  private static List<File> localDirectories(SparkEnv env) {
-    List<File> directories = new ArrayList<>();
-    for (File ofBlocks : env.blockManager().diskBlockManager().localDirs()) {
-      directories.add(ofBlocks.getParentFile());
-    }
-    return directories;
-  }
-
-  private static Endpoint openEndpoint(Logger log, FaroConf conf, SparkEnv env, MapOutputs outputs) throws Exception {
-    Addresses addresses = Addresses.of(env.blockManager().blockManagerId().host(), conf.bindAddress,
-        Addresses.sparksBindAddress(System.getProperty("sun.java.command", "")));
-    EndpointConfig.Builder config = EndpointConfig.builder()
-        .name("executor-" + env.executorId())
-        .completionThreads(Math.max(1, Math.min(MAX_COMPLETION_THREADS, conf.cores / 4)))
-        .set(conf.settings)
-        .application(env.conf().getAppId())
-        .sealed(conf.security.sealed)
-        .bindAddress(addresses.bind)
-        .advertisedAddress(addresses.advertise);
-    byte[] secret = conf.security.secret(env.securityManager());
-    try {
-      return openOnAnyPort(log, conf, config, secret, outputs);
-    } finally {
-      if (secret != null) {
-        Arrays.fill(secret, (byte) 0);
-      }
-    }
-  }
-
-  private static Endpoint openOnAnyPort(Logger log, FaroConf conf, EndpointConfig.Builder config, byte[] secret,
-      MapOutputs outputs) throws Exception {
-    int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
-    for (int i = 0; ; i++) {
-      try {
-        return Endpoint.start(config.port(conf.port == 0 ? 0 : conf.port + i).build(), secret, outputs);
-      } catch (EndpointException e) {
-        // The exception does not say whether the port is taken or something else is wrong: try the next port anyway.
-        if (i + 1 >= tries) {
-          throw tries == 1 ? e : new EndpointException(e.getMessage() + " (the last of " + tries + " ports tried, "
-              + FaroKeys.PORT.name + "=" + conf.port + ", spark.port.maxRetries=" + conf.portRetries + ")");
-        }
-        log.info("Faro: cannot listen on port {} ({}), trying the next port", conf.port + i, e.getMessage());
-      }
-    }
-  }
-
   private void announce() throws Exception {
-    byte[] card = transport.card();
+    byte[] card = endpoint.card();
     if (!cards.publish(card)) {
       log.info("Faro: this executor is being decommissioned and publishes no endpoint card; it fetches through Faro, "
           + "and peers get its map outputs by Spark's own fetch or from where they are moved to");
@@ -283,7 +228,7 @@ final class FaroExecutor {
     boolean closesSpark = spark != blocks.blockTransferService();
     FaroBlockStoreClient faroClient = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers,
         services, fallBack,
-        new ToFile(sparkConf, threads.files), sparks, counters, nanos);
+        new DownloadFiles(sparkConf, threads.files), sparks, counters, nanos);
     client = faroClient;
     readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs,
         counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);
@@ -328,7 +273,7 @@ final class FaroExecutor {
   void committed(int shuffleId, long mapId, StagedOutput staged) {
     OutputFiles files = outputs.resolve(shuffleId, mapId);
     if (files != null) {
-      transport.committed(shuffleId, mapId, files, staged);
+      endpoint.committed(shuffleId, mapId, files, staged);
       if (service != null) {
         service.handOver(shuffleId, mapId, files);
       }
@@ -349,11 +294,11 @@ final class FaroExecutor {
   }
 
   void forgetShuffle(int shuffleId) {
-    transport.forgetShuffle(shuffleId);
+    endpoint.forgetShuffle(shuffleId);
   }
 
   Map<String, Long> counters() {
-    Map<String, Long> all = new LinkedHashMap<>(transport.counters());
+    Map<String, Long> all = new LinkedHashMap<>(endpoint.counters());
     memory.addTo(all);
     all.put("sealedChannel", conf.security.sealed ? 1L : 0L);
     all.putAll(counters.snapshot());
@@ -382,7 +327,7 @@ final class FaroExecutor {
     if (service != null) {
       service.stop();
     }
-    transport.close();
+    endpoint.close();
     threads.stop();
   }
 }

@@ -85,12 +85,12 @@ final class FaroProcess {
           (key, nearest) -> LOG.warn("Faro ignores the unknown key {}; did you mean {}?", key, nearest));
       sparkConf.set(FaroKeys.DRIVER_VERSION, Faro.version());
     }
-    String copies = isOff() ? null : JarCopies.ofSeveralVersions(Thread.currentThread().getContextClassLoader());
+    String copies = isOff() ? null : JarVersions.ofSeveralVersions(Thread.currentThread().getContextClassLoader());
     if (copies != null) {
       LOG.warn("Faro's jar is on the class path in more than one version: {}; the first is used; leave one", copies);
     }
     otherVersion = isDriver || isOff()
-        ? null : otherVersion(sparkConf.get(FaroKeys.DRIVER_VERSION, ""), Faro.version());
+        ? null : JarVersions.refusal(sparkConf.get(FaroKeys.DRIVER_VERSION, ""), Faro.version());
     if (otherVersion != null && !conf.never) {
       LOG.warn("Faro is off in this executor, Spark's own fetch delivers all of its blocks: {}", otherVersion);
     }
@@ -98,16 +98,6 @@ final class FaroProcess {
     // An executor that is off for its version reads row blocks that others write.
     rowBlocks = new RowBlocks(sparkConf, conf.wantsRowBlocks && !isDriver && !isOff());
     current = this;
-  }
-
-  /** Returns why this executor's version of Faro is refused; {@code null}: it is the driver's version. */
-  static String otherVersion(String drivers, String own) {
-    if (drivers.equals(own)) {
-      return null;
-    }
-    return "its jar has Faro " + own + ", the driver's has "
-        + (drivers.isEmpty() ? "an older version, which does not tell its number" : drivers)
-        + "; put one version of the jar on the class paths of the driver and of all executors";
   }
 
   /** Throws for settings with which Spark itself would send shuffle blocks in the clear. */

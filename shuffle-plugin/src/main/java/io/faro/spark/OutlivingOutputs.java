@@ -7,7 +7,7 @@ import org.apache.spark.SparkConf;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** What Spark has to know in the driver when node services keep map outputs. */
+/** Tells Spark in the driver that node services keep map outputs. */
 final class OutlivingOutputs {
   private static final Logger LOG = LoggerFactory.getLogger(OutlivingOutputs.class);
   private static final String READ_HOST_LOCAL = "spark.shuffle.readHostLocalDisk";

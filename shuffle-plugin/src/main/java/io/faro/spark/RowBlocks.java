@@ -75,9 +75,9 @@ final class RowBlocks {
       return "spark.shuffle.compress is false";
     } else if (known != RowCodec.LZ4 && known != RowCodec.ZSTD) {
       return "spark.io.compression.codec is " + codec + " and neither lz4 nor zstd";
-    } else if (known == RowCodec.LZ4 && block > RowWriters.MOST_PACKED_BYTES) {
+    } else if (known == RowCodec.LZ4 && block > RowWriters.MAX_PACKED_BYTES) {
       return "spark.io.compression.lz4.blockSize is " + block + " bytes; row blocks have at most "
-          + RowWriters.MOST_PACKED_BYTES;
+          + RowWriters.MAX_PACKED_BYTES;
     }
     return null;
   }

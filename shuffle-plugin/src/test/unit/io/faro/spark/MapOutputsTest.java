@@ -13,7 +13,7 @@ import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** Which files of another manager are served. */
+/** Tests which files of another manager are served. */
 class MapOutputsTest {
   @TempDir
   private Path directory;
@@ -29,7 +29,7 @@ class MapOutputsTest {
     assertFalse(MapOutputs.hasSegments(index(ByteBuffer.allocate(0))));
   }
 
-  /** As Gluten writes it: a place for each partition, its segments (offset, size), and a byte that marks the format. */
+  /** Gluten writes a place for each partition, its segments (offset, size), and a byte that marks the format. */
   @Test
   void anIndexOfSegmentsIsRecognised() throws IOException {
     int partitions = 4;

@@ -8,7 +8,7 @@ import java.util.Collections;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
-/** Which applications start with security=required. */
+/** Tests which applications start with security=required. */
 class RequiredStartTest {
   private static SparkConf required() {
     return new SparkConf(false).set("spark.faro.security", "required");

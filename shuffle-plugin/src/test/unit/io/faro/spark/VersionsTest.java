@@ -66,8 +66,8 @@ class VersionsTest {
 
   @Test
   void anOlderDriverTellsNone() {
-    assertNull(FaroProcess.otherVersion("1.2.3", "1.2.3"));
-    assertTrue(FaroProcess.otherVersion("", "1.2.3").contains("an older version"));
+    assertNull(JarVersions.refusal("1.2.3", "1.2.3"));
+    assertTrue(JarVersions.refusal("", "1.2.3").contains("an older version"));
   }
 
   @Test
@@ -77,8 +77,8 @@ class VersionsTest {
     URL other = jar("other", "1.2.4");
     try (URLClassLoader same = new URLClassLoader(new URL[] {first, second}, null);
         URLClassLoader mixed = new URLClassLoader(new URL[] {first, other}, null)) {
-      assertNull(JarCopies.ofSeveralVersions(same));
-      String line = JarCopies.ofSeveralVersions(mixed);
+      assertNull(JarVersions.ofSeveralVersions(same));
+      String line = JarVersions.ofSeveralVersions(mixed);
       assertTrue(line.contains("1.2.3 in ") && line.contains("1.2.4 in ") && line.contains("other"), line);
     }
   }

@@ -17,7 +17,7 @@ final class BlockDecoder {
   /** lz4-java keeps the lower 28 bits of a hash. */
   private static final int HASH_MASK = 0x0fff_ffff;
   private static final XXHash32 HASH = XXHashFactory.fastestInstance().hash32();
-  /** What a header that is not right makes this read, and allocate, ahead of the bytes that come. */
+  /** Maximum that a wrong header can make this allocate and read ahead of the bytes that come. */
   private static final int FIRST_BYTES = 64 << 10;
 
   private final RowBoundary boundary = new RowBoundary();
@@ -27,7 +27,7 @@ final class BlockDecoder {
   private Checksum crc;
   private byte[] body = new byte[0];
   private byte[] block = new byte[0];
-  /** Of the next block. */
+  /** Number of the next block, for error messages. */
   private long number;
 
   /**

@@ -12,7 +12,7 @@ public final class FrameInputStream extends PieceInputStream {
   private final UnaryOperator<InputStream> decompressor;
   private final BlockDecoder decoder = new BlockDecoder();
   private final byte[] piece = new byte[PIECE_BYTES];
-  /** Of the frames up to the next block; {@code null}: between frames and blocks. */
+  /** Decodes the frames up to the next block; {@code null}: between frames and blocks. */
   private InputStream frames;
   private byte[] made = piece;
 

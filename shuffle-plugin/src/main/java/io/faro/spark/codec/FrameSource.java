@@ -10,17 +10,17 @@ final class FrameSource {
   private final InputStream in;
   private final FrameWalk walk = new FrameWalk();
   private final byte[] buffer = new byte[BUFFER_BYTES];
-  /** What of {@link #buffer} is still to be read. */
+  /** The next byte of {@link #buffer} to read; bytes up to {@link #end} are still unread. */
   private int at;
   private int end;
-  /** Where the buffer's first byte is in the stream. */
+  /** Offset of the buffer's first byte in the stream. */
   private long before;
 
   FrameSource(InputStream in) {
     this.in = in;
   }
 
-  /** What comes next, between frames and blocks. */
+  /** The kind of what follows a frame or a block. */
   enum Next {
     FRAME, BLOCK, END
   }

@@ -12,14 +12,14 @@ final class FrameWalk {
   private static final int[] DICTIONARY_BYTES = {0, 1, 2, 4};
 
   private Field field = Field.MAGIC;
-  /** What is there of the field, the lowest byte first. */
+  /** The bytes of the field that have come, the lowest first. */
   private int value;
   private int valueBytes;
   /** Bytes before the field that are of no account here. */
   private long skipped;
   private boolean checksum;
 
-  /** What of a frame says where the frame ends. */
+  /** The fields of a frame that say where it ends. */
   private enum Field {
     MAGIC(4), SKIPPED_SIZE(4), DESCRIPTOR(1), BLOCK_HEAD(3), NO_FRAME(0);
 

@@ -7,13 +7,13 @@ import java.io.InputStream;
 abstract class PieceInputStream extends InputStream {
   private final InputStream in;
   private byte[] piece = new byte[0];
-  /** What of {@link #piece} is still to be read. */
+  /** The next byte of {@link #piece} to read; bytes up to {@link #end} are still unread. */
   private int at;
   private int end;
   private State state = State.OPEN;
   private CorruptBlockException corruption;
 
-  /** What a reader may expect. */
+  /** FINISHED and CORRUPT are final: each further read ends in the same way. */
   private enum State {
     OPEN, FINISHED, CORRUPT, CLOSED
   }
@@ -85,7 +85,7 @@ abstract class PieceInputStream extends InputStream {
     }
   }
 
-  /** Whether there are bytes to read; if need be makes the next piece. */
+  /** Makes the next piece if the last one was read; returns whether there are bytes to read. */
   private boolean fill() throws IOException {
     while (at == end) {
       switch (state) {

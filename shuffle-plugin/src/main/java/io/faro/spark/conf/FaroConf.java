@@ -80,7 +80,7 @@ public final class FaroConf {
         ? ChannelSecurity.FORBIDDEN : "spark.faro.fallback=never does not allow Spark's own fetch";
   }
 
-  /** What happens to blocks that Faro does not deliver: {@code never} or {@code auto}. */
+  /** Returns the value of {@code spark.faro.fallback}. */
   public String fallback() {
     return never ? "never" : "auto";
   }

@@ -25,6 +25,8 @@ public final class FaroKeys {
   static final List<Key<?>> ALL = Collections.unmodifiableList(DECLARED);
 
   private static final long MIN_MEMORY = 32L << 20;
+  /** True in a jar with the modes for comparison: {@code tests/setup/build-jar --research} adds the file. */
+  private static final boolean IS_FOR_RESEARCH = FaroKeys.class.getResource("/META-INF/faro-research") != null;
 
   public static final Key<Boolean> ENABLED = pluginKey(
       "enabled", "boolean", "true", "true, false",
@@ -123,12 +125,13 @@ public final class FaroKeys {
       oneOf("auto", "required"));
 
   static final Key<String> REGIONS = key(
-      "regions", "name", "unpinned", "unpinned, odp, pinned",
+      "regions", "name", "unpinned",
+      "unpinned; odp and pinned only in a jar for research (tests/setup/build-jar OUTPUT --research)",
       "How RDMA devices read map outputs. `unpinned`: through the arena, so that `spark.faro.memory.limit` bounds the "
           + "registered memory. `pinned`: each map output is mapped and registered as a whole, beyond that limit. "
-          + "`odp`: as `pinned`, with on-demand paging where the device has it. `pinned` and `odp` are for comparison. "
-          + "Blocks that do not travel over RDMA are always `unpinned`.",
-      oneOf("unpinned", "odp", "pinned"));
+          + "`odp`: as `pinned`, with on-demand paging where the device has it. `pinned` and `odp` are for comparison, "
+          + "and refused by a jar that is not built for it. Blocks that do not travel over RDMA are always `unpinned`.",
+      regions(IS_FOR_RESEARCH));
 
   static final Key<String> STAGING = key(
       "staging", "name", "onDemand", "onDemand, onCommit, planned",
@@ -208,6 +211,11 @@ public final class FaroKeys {
 
   private static Function<String, String> oneOf(String... names) {
     return text -> Arrays.asList(names).contains(text) ? text : null;
+  }
+
+  /** The parser of {@link #REGIONS}. */
+  static Function<String, String> regions(boolean isForResearch) {
+    return isForResearch ? oneOf("unpinned", "odp", "pinned") : oneOf("unpinned");
   }
 
   private static Boolean bool(String text) {

@@ -7,7 +7,7 @@ import org.apache.spark.SparkConf;
 public final class Key<T> {
   /** The key without {@code spark.faro.}: the name of the endpoint's setting. */
   final String setting;
-  /** Whether the endpoint has this setting. */
+  /** True if the endpoint has this setting. */
   final boolean isEndpoints;
   public final String name;
   final String type;

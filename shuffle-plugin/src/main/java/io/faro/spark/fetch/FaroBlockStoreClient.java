@@ -43,7 +43,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
   /** The node services of executors' hosts; {@code null}: there are none. */
   private final Peers services;
   private final FallBack fallBack;
-  private final ToFile toFile;
+  private final DownloadFiles toFile;
   private final SparksShuffles sparks;
   private final PluginCounters counters;
   private final LongSupplier nanos;
@@ -54,8 +54,8 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
   public FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport,
-      Peers peers, Peers services, FallBack fallBack, ToFile toFile, SparksShuffles sparks, PluginCounters counters,
-      LongSupplier nanos) {
+      Peers peers, Peers services, FallBack fallBack, DownloadFiles toFile, SparksShuffles sparks,
+      PluginCounters counters, LongSupplier nanos) {
     this.spark = spark;
     this.closesSpark = closesSpark;
     this.conf = conf;

@@ -52,6 +52,10 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   private Reason reason;
   private Throwable cause;
   private long startedAt;
+  /** In RUNNING. */
+  private long peerHandle;
+  /** The reason is one that the transport cannot see. */
+  private boolean faultSeenHere;
   /** Ended by this executor, and not by the transport. */
   private boolean givenUp;
   /** From RUNNING to ENDED; -1 until then, or if it never ran. */
@@ -84,15 +88,16 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   }
 
   @Override
-  public void go(long peerHandle) {
-    if (!run()) {
+  public void go(long handle) {
+    if (!run(handle)) {
       return;
     }
     FaroTransport.Fetch begun;
     try {
-      begun = transport.fetch(peerHandle, ids, this);
+      begun = transport.fetch(handle, ids, this);
     } catch (Throwable e) {
-      note(Reason.of(e), e);
+      Reason why = Reason.of(e);
+      note(why, e, why == Reason.OTHER);
       end(false);
       return;
     }
@@ -102,12 +107,13 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   }
 
   /** WAITING to RUNNING; false: the request ended while it waited. */
-  private synchronized boolean run() {
+  private synchronized boolean run(long handle) {
     if (state != State.WAITING) {
       return false;
     }
     lastProgress = nanos.getAsLong();
     startedAt = lastProgress;
+    peerHandle = handle;
     state = State.RUNNING;
     return true;
   }
@@ -120,7 +126,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
 
   @Override
   public void decline(Reason why, Throwable problem, boolean onTaskThread) {
-    note(why, problem);
+    note(why, problem, false);
     end(onTaskThread);
   }
 
@@ -131,9 +137,9 @@ final class FetchCall implements FetchListener, Peers.Waiter {
       int at = batch.firstBlock() + i;
       BlockStatus status = batch.status(i);
       if (at < 0 || at >= ids.count()) {
-        note(Reason.PROTOCOL, new IllegalStateException("block " + at + " of a request for " + ids.count()));
+        note(Reason.PROTOCOL, new IllegalStateException("block " + at + " of a request for " + ids.count()), true);
       } else if (status != BlockStatus.OK) {
-        note(Reason.BLOCK_STATUS, new IllegalStateException(ids.name(at) + ": " + status.name()));
+        note(Reason.BLOCK_STATUS, new IllegalStateException(ids.name(at) + ": " + status.name()), false);
       } else if (claim(at)) {
         deliver(batch, i, at);
       } else {
@@ -157,7 +163,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   @Override
   public void onError(int firstBlock, int blockCount, FetchException error) {
     lastProgress = nanos.getAsLong();
-    note(Reason.of(error), error);
+    note(Reason.of(error), error, false);
   }
 
   @Override
@@ -181,7 +187,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
       return;
     }
     note(Reason.UNRESPONSIVE, new TimeoutException("no answer from the native library for "
-        + longest / 1_000_000_000L + " s"));
+        + longest / 1_000_000_000L + " s"), true);
     end(false);
     cancel();
   }
@@ -219,10 +225,11 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   }
 
   /** Keeps the first problem; later ones are often its consequences. */
-  private synchronized void note(Reason why, Throwable problem) {
+  private synchronized void note(Reason why, Throwable problem, boolean seenHere) {
     if (reason == null) {
       reason = why;
       cause = problem;
+      faultSeenHere = seenHere;
     }
   }
 
@@ -238,14 +245,22 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     String[] left;
     Reason why;
     Throwable problem;
+    boolean blames;
     synchronized (this) {
       if (state == State.ENDED) {
         return;
       }
       stopClock();
       left = unclaimed();
-      why = left.length > 0 && reason == null ? Reason.PROTOCOL : reason;
+      if (left.length > 0) {
+        note(Reason.PROTOCOL, null, true);
+      }
+      why = reason;
       problem = cause;
+      blames = left.length > 0 && faultSeenHere;
+    }
+    if (blames) {
+      transport.blame(peerHandle);
     }
     client.ended(this, left.length == 0 ? null : why);
     if (left.length > 0) {

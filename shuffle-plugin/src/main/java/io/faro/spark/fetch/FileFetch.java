@@ -24,11 +24,11 @@ final class FileFetch {
   private final BlockFetchingListener listener;
   private final DownloadFileManager files;
   private final TaskFetches.Task task;
-  private final ToFile toFile;
+  private final DownloadFiles toFile;
   private final FallBack fallBack;
 
   FileFetch(FaroBlockStoreClient client, PeerKey peer, ShuffleIds ids, BlockFetchingListener listener,
-      DownloadFileManager files, TaskFetches.Task task, ToFile toFile, FallBack fallBack) {
+      DownloadFileManager files, TaskFetches.Task task, DownloadFiles toFile, FallBack fallBack) {
     this.client = client;
     this.peer = peer;
     this.ids = ids;
@@ -74,7 +74,7 @@ final class FileFetch {
   private final class Block {
     private final int at;
     /** {@code null}: nothing was written. Used by the thread that writes, or else by the one that ends the block. */
-    private ToFile.Block file;
+    private DownloadFiles.Block file;
     // All that follows is guarded by this.
     private State state = State.WAITING;
     /** By piece modulo AHEAD: arrived, and not written. */

@@ -1,6 +1,6 @@
 package io.faro.spark.metrics;
 
-/** Why a shuffle is read by Spark's own reader. Each has the name of its counter. */
+/** Reason that a shuffle is read by Spark's own reader. Each has the name of its counter. */
 public enum Declined {
   SETTING("setting", "spark.faro.reader is spark"),
   SERIALIZER("serializer", "its serializer's objects cannot be moved within a stream"),

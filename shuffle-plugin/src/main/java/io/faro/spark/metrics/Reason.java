@@ -5,47 +5,44 @@ import io.faro.FetchError;
 import io.faro.FetchException;
 
 /**
- * Reason why blocks did not arrive through Faro. Each reason has the name of its counter, advice for the warning, and
- * whether it makes {@code Peers} avoid the peer for a while.
+ * Reason why blocks did not arrive through Faro. Each reason has the name of its counter and advice for the warning.
+ * Which of them begin the back-off of a peer: {@code native/endpoint/src/net/peer_backoff.rs}.
  */
 public enum Reason {
-  CARD_MISSING("cardMissing", false,
+  CARD_MISSING("cardMissing",
       "the peer has published no endpoint card; look for 'Faro ready:' or an error in its log"),
-  CARD_TIMEOUT("cardTimeout", false,
+  CARD_TIMEOUT("cardTimeout",
       "looking up the peer's endpoint card took too long; ignore this if it is rare"),
-  EXECUTOR_GONE("executorGone", false,
+  EXECUTOR_GONE("executorGone",
       "the executor has ended or is being decommissioned; the external shuffle service has its map outputs"),
-  PEER_BACKOFF("peerBackoff", false,
+  PEER_BACKOFF("peerBackoff",
       "requests to the peer failed shortly before; Faro tries it again after a while"),
-  UNREACHABLE("unreachable", true,
+  UNREACHABLE("unreachable",
       "the executor may have ended; if not, check whether a firewall blocks its port (spark.faro.port sets a fixed "
           + "one) or its spark.faro.bindAddress is wrong"),
-  CONNECTION_LOST("connectionLost", true, "see the peer's log: it may have been killed or be out of memory"),
-  TIMED_OUT("timedOut", true,
+  CONNECTION_LOST("connectionLost", "see the peer's log: it may have been killed or be out of memory"),
+  TIMED_OUT("timedOut",
       "the peer or the network is slow or stuck; spark.faro.request.timeout can be raised"),
-  UNRESPONSIVE("unresponsive", true, "the native library did not answer; please report this with the executor's log"),
-  CORRUPT("corrupt", true, "bytes arrived damaged and were discarded; check memory, disks and network"),
-  POOL_EXHAUSTED("poolExhausted", false,
+  UNRESPONSIVE("unresponsive", "the native library did not answer; please report this with the executor's log"),
+  CORRUPT("corrupt", "bytes arrived damaged and were discarded; check memory, disks and network"),
+  POOL_EXHAUSTED("poolExhausted",
       "raise spark.faro.memory.limit: tasks per executor x spark.reducer.maxSizeInFlight is a good size"),
-  REFUSED("refused", false, "the peer is overloaded"),
-  PROTOCOL("protocol", true, "the peer broke the protocol; check that both executors run the same version of Faro"),
-  CLOSING("closing", false, "the executor is stopping"),
-  CANCELLED("cancelled", false, "the task cancelled the request"),
-  BLOCK_STATUS("blockStatus", false, "the peer cannot read these blocks; see its log"),
-  ASKED_AGAIN("askedAgain", false,
+  REFUSED("refused", "the peer is overloaded"),
+  PROTOCOL("protocol", "the peer broke the protocol; check that both executors run the same version of Faro"),
+  CLOSING("closing", "the executor is stopping"),
+  CANCELLED("cancelled", "the task cancelled the request"),
+  BLOCK_STATUS("blockStatus", "the peer cannot read these blocks; see its log"),
+  ASKED_AGAIN("askedAgain",
       "Spark found the block damaged after Faro had delivered it (the task's log says how), so it now comes another "
           + "way; check memory and disks of both hosts"),
-  FULL("full", false, "too many requests are in flight"),
-  OTHER("other", true, "please report this with the executor's log");
+  FULL("full", "too many requests are in flight"),
+  OTHER("other", "please report this with the executor's log");
 
   public final String key;
-  /** Whether the peer is avoided for a while. */
-  public final boolean avoidsPeer;
   public final String hint;
 
-  Reason(String key, boolean avoidsPeer, String hint) {
+  Reason(String key, String hint) {
     this.key = key;
-    this.avoidsPeer = avoidsPeer;
     this.hint = hint;
   }
 

@@ -1,10 +1,11 @@
 package io.faro.spark.peers;
 
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 
 /**
- * Decides whether requests to one peer may start. A state machine: each method is an event, and every event is defined
- * in every state. Not thread-safe; times are of {@link System#nanoTime}.
+ * Decides whether requests to one peer may start, by what is known of its card. A state machine: each method is an
+ * event, and every event is defined in every state. Not thread-safe; times are of {@link System#nanoTime}.
  *
  * <pre>
  *   UNKNOWN   -- request ------------> LOOKING      (starts the look-up of the peer's card)
@@ -13,25 +14,21 @@ import java.util.concurrent.TimeUnit;
  *   LOOKING, SLOW -- no card --------> ABSENT
  *   LOOKING, SLOW -- executor ended -> GONE
  *   ABSENT    -- request, time over -> LOOKING
- *   READY     -- request failed -----> BACKOFF
- *   BACKOFF   -- request, time over -> READY        (the next failure doubles the time), or LOOKING if the executor may
- *                                                   have ended
- *   BACKOFF   -- request succeeded --> READY        (the next failure has the first time)
+ *   READY     -- request ------------> READY        (declined while the endpoint backs off from the peer), or LOOKING
+ *                                                   after that if the executor may have ended
  * </pre>
  *
- * With fallback=never Spark's own fetch is not allowed, so no request is declined without a try: there is no BACKOFF
- * and no SLOW, no card leads back to UNKNOWN, and a missing card is looked up a few times in a row.
+ * With fallback=never Spark's own fetch is not allowed, so no request is declined without a try: there is no SLOW, no
+ * card leads back to UNKNOWN, and a missing card is looked up a few times in a row.
  */
 public final class PeerState {
   public static final long ABSENT_NANOS = TimeUnit.SECONDS.toNanos(30);
   public static final long ABSENT_MAX_NANOS = TimeUnit.MINUTES.toNanos(5);
-  public static final long BACKOFF_NANOS = TimeUnit.SECONDS.toNanos(10);
-  public static final long BACKOFF_MAX_NANOS = TimeUnit.MINUTES.toNanos(1);
   /** Look-ups of one card in a row with fallback=never. */
   public static final int NEVER_LOOK_UPS = 6;
 
   /** The states. */
-  enum State { UNKNOWN, LOOKING, SLOW, ABSENT, READY, BACKOFF, GONE }
+  enum State { UNKNOWN, LOOKING, SLOW, ABSENT, READY, GONE }
 
   /** Decision on a new request. */
   enum Decision {
@@ -45,7 +42,7 @@ public final class PeerState {
     DECLINE_SLOW,
     /** The peer had no card a short time ago. */
     DECLINE_ABSENT,
-    /** A request to the peer failed a short time ago. */
+    /** A request to the peer failed a short time ago, as the endpoint says. */
     DECLINE_BACKOFF,
     /** The executor has ended; executor ids are not used again. */
     DECLINE_GONE
@@ -53,15 +50,15 @@ public final class PeerState {
 
   private final boolean never;
   private State state = State.UNKNOWN;
-  /** In READY and BACKOFF. */
+  /** In READY. */
   private long handle;
-  /** In ABSENT and BACKOFF: when they end. */
+  /** In ABSENT: when it ends. */
   private long until;
-  /** In a row: look-ups without a card, or requests after a look-up with one. */
-  private int failures;
+  /** Look-ups without a card, in a row. */
+  private int absences;
   /** Look-ups of LOOKING, with fallback=never. */
   private int lookUps;
-  /** In BACKOFF, and in the look-up after it: the executor may have ended. */
+  /** In READY: the executor may have ended. */
   private boolean doubted;
   /** Error of the last look-up, if it failed with one. */
   private Throwable problem;
@@ -83,8 +80,8 @@ public final class PeerState {
     return problem;
   }
 
-  /** A request wants to start. */
-  Decision request(long now) {
+  /** A request wants to start. {@code backedOff} is asked in READY only. */
+  Decision request(long now, BooleanSupplier backedOff) {
     switch (state) {
       case UNKNOWN:
         state = State.LOOKING;
@@ -100,16 +97,13 @@ public final class PeerState {
         state = State.LOOKING;
         return Decision.LOOK_UP;
       case READY:
-        return Decision.GO;
-      case BACKOFF:
-        if (now - until < 0) {
+        if (backedOff.getAsBoolean()) {
           return Decision.DECLINE_BACKOFF;
         }
         if (doubted) {
           state = State.LOOKING;
           return Decision.LOOK_UP;
         }
-        state = State.READY;
         return Decision.GO;
       case GONE:
         return Decision.DECLINE_GONE;
@@ -125,7 +119,7 @@ public final class PeerState {
       case SLOW:
         state = State.READY;
         handle = peerHandle;
-        failures = doubted ? failures : 0;
+        absences = 0;
         doubted = false;
         lookUps = 0;
         problem = null;
@@ -133,7 +127,6 @@ public final class PeerState {
       case UNKNOWN:
       case ABSENT:
       case READY:
-      case BACKOFF:
       case GONE:
         throw noLookUp("a card was found");
       default:
@@ -159,13 +152,13 @@ public final class PeerState {
           state = State.UNKNOWN;
         } else {
           state = State.ABSENT;
-          leaveFor(now, ABSENT_NANOS, ABSENT_MAX_NANOS);
+          until = now + Math.min(ABSENT_MAX_NANOS, ABSENT_NANOS << Math.min(absences, 10));
+          absences++;
         }
         return false;
       case UNKNOWN:
       case ABSENT:
       case READY:
-      case BACKOFF:
       case GONE:
         throw noLookUp("no card was found");
       default:
@@ -183,7 +176,6 @@ public final class PeerState {
       case UNKNOWN:
       case ABSENT:
       case READY:
-      case BACKOFF:
       case GONE:
         throw noLookUp("an executor is gone");
       default:
@@ -212,7 +204,6 @@ public final class PeerState {
       case UNKNOWN:
       case ABSENT:
       case READY:
-      case BACKOFF:
       case GONE:
         throw noLookUp("a request waited too long");
       default:
@@ -220,62 +211,14 @@ public final class PeerState {
     }
   }
 
-  /** The executor may have ended: its card is looked up again before the next request to it. */
+  /** The executor may have ended: its card is looked up again before the next request to it starts. */
   void doubt() {
-    doubted = state == State.BACKOFF;
-  }
-
-  /** A request failed because of the peer. */
-  void failed(long now) {
-    switch (state) {
-      case READY:
-        if (!never) {
-          state = State.BACKOFF;
-          leaveFor(now, BACKOFF_NANOS, BACKOFF_MAX_NANOS);
-        }
-        return;
-      case BACKOFF:
-        // Several requests that fail together are one failure.
-        if (now - until >= 0) {
-          leaveFor(now, BACKOFF_NANOS, BACKOFF_MAX_NANOS);
-        }
-        return;
-      case UNKNOWN:
-      case LOOKING:
-      case SLOW:
-      case ABSENT:
-      case GONE:
-        // A request from before this peer was forgotten (see Peers): the look-up decides.
-        return;
-      default:
-        throw new AssertionError(state);
-    }
+    doubted = state == State.READY;
   }
 
   /** A request brought all its blocks. */
   void succeeded() {
-    switch (state) {
-      case READY:
-      case BACKOFF:
-        state = State.READY;
-        failures = 0;
-        doubted = false;
-        return;
-      case UNKNOWN:
-      case LOOKING:
-      case SLOW:
-      case ABSENT:
-      case GONE:
-        // A request from before this peer was forgotten (see Peers): the look-up decides.
-        return;
-      default:
-        throw new AssertionError(state);
-    }
-  }
-
-  private void leaveFor(long now, long first, long max) {
-    until = now + Math.min(max, first << Math.min(failures, 10));
-    failures++;
+    doubted = false;
   }
 
   private IllegalStateException noLookUp(String event) {

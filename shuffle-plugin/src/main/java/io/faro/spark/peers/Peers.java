@@ -16,9 +16,9 @@ import java.util.function.LongSupplier;
  * The peers of an executor, each with its {@link PeerState}, and the requests that wait for a card.
  *
  * <p>A peer's card is looked up once, for its first request, on threads of their own ({@link PerHost}). Requests wait
- * for it in a list, without a thread, for a bounded time. A peer without a card, or with requests that fail, is left
- * alone for a time that doubles with each failure: a broken peer then costs one timeout now and then, and not one for
- * each request.
+ * for it in a list, without a thread, for a bounded time. A peer without a card is left alone for a time that doubles
+ * with each look-up. Whether a peer whose requests fail is left alone, the endpoint decides ({@link
+ * FaroTransport#isBackedOff}); with fallback=never it is not asked, because nothing else delivers the blocks.
  */
 public final class Peers {
   /** The first pause between two look-ups of one card with fallback=never; it doubles. */
@@ -51,7 +51,7 @@ public final class Peers {
     this.counters = counters;
   }
 
-  /** How long a request waits for its peer's card. With fallback=never nothing else delivers its blocks. */
+  /** Maximum wait of a request for its peer's card. With fallback=never nothing else delivers its blocks. */
   public static long waitMillis(boolean never, long requestTimeoutMillis) {
     return never ? requestTimeoutMillis : Math.min(MAX_WAIT_MILLIS, requestTimeoutMillis);
   }
@@ -81,12 +81,12 @@ public final class Peers {
     return peers.size();
   }
 
-  /** A request to the peer ended because of {@code reason}. */
+  /** A request to the peer ended because of {@code reason}. Its back-off has begun, if there is one. */
   public void failed(PeerKey key, Reason reason) {
     Peer peer = peers.get(key);
-    if (peer != null && reason.avoidsPeer) {
-      boolean unreachable = reason == Reason.UNREACHABLE || reason == Reason.CONNECTION_LOST;
-      peer.failed(unreachable && cards.doubt(key));
+    boolean unreachable = reason == Reason.UNREACHABLE || reason == Reason.CONNECTION_LOST;
+    if (peer != null && unreachable && cards.doubt(key) && !never) {
+      peer.doubt();
     }
   }
 
@@ -117,7 +117,7 @@ public final class Peers {
       Throwable problem;
       synchronized (this) {
         used = nanos.getAsLong();
-        decision = state.request(used);
+        decision = state.request(used, () -> !never && transport.isBackedOff(state.handle()));
         handle = state.handle();
         problem = state.problem();
         if (decision == PeerState.Decision.WAIT || decision == PeerState.Decision.LOOK_UP) {
@@ -236,11 +236,8 @@ public final class Peers {
       return now - used >= FORGET_NANOS && waiting.isEmpty() && !state.looksUp();
     }
 
-    synchronized void failed(boolean doubted) {
-      state.failed(nanos.getAsLong());
-      if (doubted) {
-        state.doubt();
-      }
+    synchronized void doubt() {
+      state.doubt();
     }
 
     synchronized void worked() {

@@ -46,7 +46,7 @@ final class BlockSizes {
     return sizes.byAddress;
   }
 
-  /** As Spark's list has them. */
+  /** Groups the blocks of Spark's list by address. */
   static Map<BlockManagerId, Parts> of(int shuffle,
       Iterator<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>> list, boolean merge) {
     BlockSizes sizes = new BlockSizes(shuffle, merge);

@@ -14,7 +14,7 @@ import scala.collection.Iterator;
 import scala.collection.JavaConverters;
 import scala.runtime.AbstractFunction2;
 
-/** What Spark's own fetch iterator brings of a plan, with its limits and retries: groups, and blocks from files. */
+/** Iterates over a plan's groups and blocks from files by Spark's own fetch iterator, with its limits and retries. */
 final class FetchedBlocks {
   private final ReadPlan plan;
   private final ShuffleReadMetricsReporter metrics;

@@ -4,7 +4,7 @@ import java.io.IOException;
 import java.io.InputStream;
 
 /**
- * What Spark's iterator hands over as the stream of a group. It carries the buffer, which the reader decodes in place;
+ * Spark's iterator hands it over as the stream of a group. It carries the buffer, which the reader decodes in place;
  * it is no stream of bytes.
  */
 final class GroupStream extends InputStream {

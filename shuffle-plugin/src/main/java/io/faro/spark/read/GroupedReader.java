@@ -31,10 +31,10 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
   private final ShuffleReadMetricsReporter metrics;
   private final BlockManager blocks = SparkEnv.get().blockManager();
   private final PartFailure failure;
-  private final RepeatedFetch repeat;
+  private final SecondFetch secondFetch;
   private final Decompression decompression;
   private final FileChunk chunk;
-  private final Deque<Source> local = new ArrayDeque<>();
+  private final Deque<RecordSource> local = new ArrayDeque<>();
   /** {@code null}: all parts are in files of this host. */
   private FetchedBlocks fetched;
 
@@ -46,7 +46,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     this.context = context;
     this.metrics = metrics;
     failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
-    repeat = new RepeatedFetch(readers.client, failure, context);
+    secondFetch = new SecondFetch(readers.client, failure, context);
     chunk = new FileChunk(readers.endpoint);
     decompression = new Decompression(SparkEnv.get().serializerManager(), dependency.shuffleId());
   }
@@ -67,19 +67,19 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     long bytes = 0;
     for (int i = 0; i < parts.count(); i++) {
       if (i > first && (i - first == limits.parts || bytes + parts.size(i) > limits.bytes)) {
-        local.add(new FileSource(parts, first, i, files, chunk, decompression, failure, metrics));
+        local.add(new FileRecords(parts, first, i, files, chunk, decompression, failure, metrics));
         first = i;
         bytes = 0;
       }
       bytes += parts.size(i);
     }
     if (parts.count() > 0) {
-      local.add(new FileSource(parts, first, parts.count(), files, chunk, decompression, failure, metrics));
+      local.add(new FileRecords(parts, first, parts.count(), files, chunk, decompression, failure, metrics));
     }
   }
 
   /** Files first: the blocks of other hosts are on their way meanwhile. */
-  private Source nextSource() {
+  private RecordSource nextSource() {
     if (!local.isEmpty()) {
       return local.remove();
     }
@@ -88,13 +88,14 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     }
     GroupBuffer group = fetched.group();
     if (group != null) {
-      return new GroupSource(group, fetched.stream(), decompression, repeat, failure);
+      return new GroupRecords(
+          new FetchedGroup(group, fetched.stream(), secondFetch, failure), decompression, failure);
     }
     Tuple2<BlockManagerId, Parts> part = fetched.part();
-    return new StreamSource(fetched.stream(), part._1(), part._2(), failure);
+    return new StreamRecords(new StreamPart(fetched.stream(), part._1(), part._2(), failure));
   }
 
-  /** What the dependency asks for besides the records, as Spark's reader does it. */
+  /** Aggregates and sorts the records where the dependency asks for it, as Spark's reader does. */
   @SuppressWarnings("unchecked")
   private Iterator<Product2<K, C>> combined(Iterator<?> records) {
     Option<Aggregator<K, Object, C>> aggregator =

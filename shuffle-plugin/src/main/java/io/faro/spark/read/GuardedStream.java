@@ -21,7 +21,7 @@ final class GuardedStream extends InputStream {
     this.decompression = decompression;
   }
 
-  /** What the decompressor threw; {@code null}: nothing. */
+  /** Returns the decompressor's exception, or {@code null}. */
   synchronized Throwable problem() {
     return problem;
   }

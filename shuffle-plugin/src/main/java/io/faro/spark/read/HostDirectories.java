@@ -25,12 +25,12 @@ final class HostDirectories {
   /** By executor; empty: they cannot be read here. */
   private final Map<String, Optional<String[]>> known = new ConcurrentHashMap<>();
 
-  /** Whether Spark reads files of other executors of this host. */
+  /** Returns whether Spark reads files of other executors of this host. */
   static boolean wanted(BlockManager blocks) {
     return blocks.hostLocalDirManager().isDefined();
   }
 
-  /** Whether Spark's fetch iterator would look for this executor's files on this host. */
+  /** Returns whether Spark's fetch iterator would look for this executor's files on this host. */
   static boolean ofThisHost(BlockManager blocks, BlockManagerId address) {
     BlockManagerId own = blocks.blockManagerId();
     return wanted(blocks) && address.host().equals(own.host()) && !address.executorId().equals(own.executorId());

@@ -27,7 +27,7 @@ final class KeySorting {
     return null;
   }
 
-  /** Whether this Spark has a constructor that is known here. */
+  /** Returns whether this Spark has one of the known constructors. */
   static boolean available() {
     return CONSTRUCTOR != null;
   }

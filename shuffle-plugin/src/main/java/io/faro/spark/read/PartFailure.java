@@ -66,7 +66,7 @@ final class PartFailure {
     return checksum == null || !alone(parts, i) ? null : ShuffleChecksumHelper.getChecksumByAlgorithm(checksum);
   }
 
-  /** Whether the part is one partition: the file has a checksum for each. */
+  /** Returns whether the part is one partition: the file has a checksum for each. */
   private static boolean alone(Parts parts, int i) {
     return parts.end(i) == parts.start(i) + 1;
   }

@@ -17,7 +17,7 @@ final class PartsStream extends InputStream {
   interface Bytes {
     ManagedBuffer part(int i) throws FetchFailedException;
 
-    /** What the task ends with because part {@code i} cannot be read. */
+    /** Returns the failure that ends the task because part {@code i} cannot be read. */
     FetchFailedException unreadable(int i, IOException cause);
   }
 

@@ -5,7 +5,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.storage.BlockManager;
 
-/** What every reader does with its plan before it reads. */
+/** Starts the local and remote reads of a plan, for every reader. */
 final class PlanStart {
   private PlanStart() {}
 

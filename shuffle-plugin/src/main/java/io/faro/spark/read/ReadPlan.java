@@ -13,7 +13,7 @@ import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /**
- * What a reader reads, and how: the parts of this host's executors from files, those of others through Spark's fetch
+ * Sources of a reader's parts: those of this host's executors come from files, those of others through Spark's fetch
  * iterator, small ones in groups.
  */
 final class ReadPlan {
@@ -34,7 +34,7 @@ final class ReadPlan {
     }
   }
 
-  /** Where Spark's iterator would read a block. */
+  /** Place from which Spark's iterator would read a block. */
   enum Place {
     /** This executor's files. */
     OWN,

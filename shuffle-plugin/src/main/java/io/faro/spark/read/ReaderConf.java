@@ -13,7 +13,7 @@ final class ReaderConf {
   final boolean wanted;
   /** {@code null}: not one that native code decodes. */
   final RowCodec codec;
-  /** Whether compressed blocks, one after the other, are one compressed stream. */
+  /** True if compressed blocks, one after the other, are one compressed stream. */
   final boolean concatenates;
   final boolean encrypted;
   final boolean oldProtocol;
@@ -54,12 +54,12 @@ final class ReaderConf {
     }
   }
 
-  /** Of one group: what the iterator requests at once is a fifth of what may be in flight. */
+  /** Limits of one group. The iterator requests a fifth of what may be in flight at once. */
   ReadPlan.Limits limits() {
     return new ReadPlan.Limits(maxBytesInFlight / 5, maxBytesToMemory, maxBlocksPerAddress);
   }
 
-  /** How many groups of an address may be in flight, so that their parts keep within the limit. */
+  /** Maximum groups of an address in flight, so that their parts keep within the limit. */
   int maxGroupsPerAddress() {
     return maxBlocksPerAddress == Integer.MAX_VALUE ? Integer.MAX_VALUE
         : Math.max(1, maxBlocksPerAddress / limits().parts);

@@ -13,14 +13,14 @@ import scala.collection.AbstractIterator;
 import scala.collection.Iterator;
 
 /**
- * The records of a reader, deserialised by the shuffle's serializer from one stream for each {@link Source}. After an
- * exception the source examines its parts: a corrupt part is a fetch failure, and without one the task gets the
- * exception itself.
+ * The records of a reader, deserialised by the shuffle's serializer from one stream for each {@link RecordSource}.
+ * After an exception the source examines its parts: a corrupt part is a fetch failure, and without one the task gets
+ * the exception itself.
  */
 final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   /** Gives the sources, one after the other; {@code null}: there are no more. */
   interface Sources {
-    Source next() throws IOException;
+    RecordSource next() throws IOException;
   }
 
   /** {@code null}: all records were read. */
@@ -31,11 +31,11 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   private final ShuffleReadMetricsReporter metrics;
   private final Runnable onEnd;
   /** {@code null}: the next one comes when a record is asked for. */
-  private volatile Source source;
+  private volatile RecordSource source;
   /** {@code null} with its records: the source is to be opened. */
   private volatile GuardedStream stream;
   private Iterator<Tuple2<Object, Object>> records;
-  /** Whether the task has a record of this source. */
+  /** True once the task has a record of this source. */
   private boolean handedOut;
   private boolean ended;
   /** The failure that ended the reading; {@code null}: none. Later calls throw it again and do not report an end. */
@@ -154,7 +154,7 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   void close() throws IOException {
     closed = true;
     GuardedStream lastStream = stream;
-    Source lastSource = source;
+    RecordSource lastSource = source;
     try {
       if (lastStream != null) {
         lastStream.close();

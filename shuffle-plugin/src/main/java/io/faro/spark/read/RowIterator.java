@@ -31,7 +31,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
 
   /** Gives the inputs, one after the other; {@code null}: there are no more. */
   interface Inputs {
-    Input next() throws IOException;
+    RowSource next() throws IOException;
   }
 
   /** Whether a thread is decoding. It then closes the input itself when the task ends meanwhile. */
@@ -57,7 +57,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private final LongRow longRow = new LongRow();
   /** Rows of the batch; counted when the next one comes. */
   private int rowsInBatch;
-  private Input input;
+  private RowSource input;
   private boolean fed;
   private Failure failure;
   /** True if all rows were read. */
@@ -295,7 +295,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   }
 
   private void closeInput() {
-    Input last = input;
+    RowSource last = input;
     input = null;
     inputs = null;
     try {

@@ -16,7 +16,6 @@ import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.shuffle.sort.SortShuffleManager;
-import org.apache.spark.storage.BlockManager;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -73,7 +72,7 @@ public final class RowReaders {
     ReadPlan plan = ReadPlan.of(handle.shuffleId(),
         BlockSizes.of(
             tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge),
-        places(SparkEnv.get().blockManager(), context), conf.limits());
+        new BlockPlaces(SparkEnv.get().blockManager(), context, directories), conf.limits());
     if (fields < 0) {
       groupedReaders.run();
       return new GroupedReader<>(this, plan, dependency, context, metrics);
@@ -95,7 +94,7 @@ public final class RowReaders {
         context);
   }
 
-  /** Why Spark's own reader is to be used; {@code null}: it is not, as far as all readers need. */
+  /** Returns the reason that rules out every reader of Faro's, or {@code null}. */
   private Declined why(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.wanted) {
       return Declined.SETTING;
@@ -109,7 +108,7 @@ public final class RowReaders {
     return null;
   }
 
-  /** Why parts cannot be read as one stream; {@code null}: they can. */
+  /** Returns the reason that parts cannot be read as one stream, or {@code null}. */
   private Declined whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.concatenates) {
       return Declined.CODEC;
@@ -142,20 +141,5 @@ public final class RowReaders {
       LOG.debug("The number of columns is not in {}", serializer, e);
       return -1;
     }
-  }
-
-  /** As Spark's fetch iterator decides, except where this executor cannot read another one's directories. */
-  private ReadPlan.Places places(BlockManager blocks, TaskContext context) {
-    String own = blocks.blockManagerId().executorId();
-    return address -> {
-      if (address.executorId().equals(own)) {
-        return ReadPlan.Place.OWN;
-      } else if (address.executorId().equals("fallback")) {
-        return ReadPlan.Place.SPARK;
-      } else if (!HostDirectories.ofThisHost(blocks, address)) {
-        return ReadPlan.Place.REMOTE;
-      }
-      return directories.of(address, blocks, context) == null ? ReadPlan.Place.HIDDEN : ReadPlan.Place.HOST;
-    };
   }
 }

@@ -27,9 +27,9 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
   private final BlockManager blocks = SparkEnv.get().blockManager();
   private final PartFailure failure;
   private final MemorySlices slices = new MemorySlices();
-  private final StreamInput.Chunk chunk = new StreamInput.Chunk();
-  private final Deque<Input> local = new ArrayDeque<>();
-  private final RepeatedFetch repeat;
+  private final StreamRows.Chunk chunk = new StreamRows.Chunk();
+  private final Deque<RowSource> local = new ArrayDeque<>();
+  private final SecondFetch secondFetch;
   /** {@code null}: all parts are in files of this host. */
   private FetchedBlocks fetched;
 
@@ -41,26 +41,26 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     this.context = context;
     this.metrics = metrics;
     this.failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
-    this.repeat = new RepeatedFetch(readers.client, failure, context);
+    this.secondFetch = new SecondFetch(readers.client, failure, context);
   }
 
   @Override
   public Iterator<Product2<K, C>> read() {
     ReaderEnd end = new ReaderEnd();
     RowReader reader = RowReader.open(readers.conf.codec);
-    RowIterator<K, C> rows = new RowIterator<>(this::nextInput, reader, fields, context, metrics, end::run);
+    RowIterator<K, C> rows = new RowIterator<>(this::nextSource, reader, fields, context, metrics, end::run);
     fetched = PlanStart.of(readers, plan, blocks, context, metrics, rows::close, end, this::addLocal);
     return rows;
   }
 
   private void addLocal(Parts parts, LocalFiles files) {
     if (parts.count() > 0) {
-      local.add(new FileInput(parts, readers.endpoint, files, failure, metrics, chunk));
+      local.add(new FileRows(parts, readers.endpoint, files, failure, metrics, chunk));
     }
   }
 
   /** Files first: the blocks of other hosts are on their way meanwhile. */
-  private Input nextInput() {
+  private RowSource nextSource() {
     if (!local.isEmpty()) {
       return local.remove();
     }
@@ -69,9 +69,9 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     }
     GroupBuffer group = fetched.group();
     if (group != null) {
-      return new GroupInput(group, fetched.stream(), repeat, failure, slices);
+      return new GroupRows(new FetchedGroup(group, fetched.stream(), secondFetch, failure), slices);
     }
     Tuple2<BlockManagerId, Parts> part = fetched.part();
-    return new StreamInput(fetched.stream(), part._1(), part._2(), failure, chunk);
+    return new StreamRows(new StreamPart(fetched.stream(), part._1(), part._2(), failure), chunk);
   }
 }

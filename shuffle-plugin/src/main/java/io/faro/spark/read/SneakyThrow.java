@@ -1,6 +1,6 @@
 package io.faro.spark.read;
 
-/** Spark's code is Scala, which declares no exceptions: some of its methods throw checked ones, and so must ours. */
+/** Scala declares no exceptions: some methods of Spark throw checked ones, and overrides of them must too. */
 final class SneakyThrow {
   private SneakyThrow() {}
 

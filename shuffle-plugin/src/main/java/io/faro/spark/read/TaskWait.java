@@ -8,12 +8,12 @@ import org.apache.spark.TaskContext;
 
 /** Waits on a task's thread. */
 final class TaskWait {
-  /** How often a task that waits looks whether it was killed. */
+  /** Period in which a waiting task looks whether it was killed. */
   private static final long LOOK_MILLIS = 100;
 
   private TaskWait() {}
 
-  /** What the future brings; throws Spark's exception when the task is killed meanwhile. */
+  /** Returns the future's value; throws Spark's exception when the task is killed meanwhile. */
   static <T> T get(CompletableFuture<T> future, TaskContext context) throws ExecutionException, InterruptedException {
     while (true) {
       try {

@@ -15,7 +15,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * What the driver knows of node services: the token that proves the application to them, which service keeps the
+ * The driver's knowledge of node services: the token that proves the application to them, which service keeps the
  * outputs of which executor, also of one that has ended, and whether any executor's outputs are not kept.
  */
 final class DriverServices {
@@ -95,7 +95,7 @@ final class DriverServices {
     hasSparksShuffles = true;
   }
 
-  /** Whether each output of each executor that was heard of outlives it. */
+  /** Returns whether each output of each executor that was heard of outlives it. */
   synchronized boolean reliable() {
     return notKept.isEmpty() && !hasSparksShuffles;
   }

@@ -8,7 +8,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /**
- * What an executor asks the driver. It is sent as bytes and not as an object, because the class loader of the driver's
+ * A question of an executor to the driver. It is sent as bytes and not as an object: the class loader of the driver's
  * RPC threads may not have this class. Answers are bytes too.
  *
  * <pre>
@@ -26,7 +26,7 @@ final class Message {
     TOKEN,
     /** {@link #cards}: of the service that keeps the executor's outputs, before its restart and now; nothing. */
     KEPT,
-    /** Why outputs of the executor are not kept, as text; nothing. */
+    /** The reason that outputs of the executor are not kept, as text; the answer has nothing. */
     NOT_KEPT,
     /** Nothing; the card of the service that keeps the executor's outputs, or nothing. */
     CARD,

@@ -22,12 +22,12 @@ import org.slf4j.LoggerFactory;
  */
 public final class ServiceLink {
   private static final Logger LOG = LoggerFactory.getLogger(ServiceLink.class);
-  /** Of one message to the service. */
+  /** Deadline of one message to the service. */
   private static final long TIMEOUT_MILLIS = 5_000;
-  /** How long the first outputs wait for STARTING to end. */
+  /** Maximum wait of the first outputs for STARTING to end. */
   private static final long START_MILLIS = 10_000;
   private static final long PAUSE_MILLIS = 5_000;
-  /** How long outputs wait for a service that is not there: a supervisor starts it again within seconds. */
+  /** Maximum wait of outputs for a service that is not there: a supervisor starts it again within seconds. */
   private static final long RETURN_MILLIS = 10_000;
   /** Between tries to connect to it meanwhile. */
   private static final long RETURN_PAUSE_MILLIS = 500;

@@ -19,7 +19,7 @@ public final class ServicesOfDriver {
 
   /** {@code null}: no application with node services runs here. Guarded by the class. */
   private static DriverServices current;
-  /** Whether Spark tells {@link #current} of executors that are removed. Guarded by the class. */
+  /** True if Spark tells {@link #current} of executors that are removed. Guarded by the class. */
   private static boolean listens;
 
   private ServicesOfDriver() {}
@@ -38,7 +38,7 @@ public final class ServicesOfDriver {
     listens = false;
   }
 
-  /** Whether Spark may take each map output for one that outlives its executor. */
+  /** Returns whether Spark may rely on each map output to outlive its executor. */
   static synchronized boolean reliable() {
     return current != null && current.reliable();
   }

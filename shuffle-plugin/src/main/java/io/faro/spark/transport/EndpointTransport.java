@@ -5,11 +5,8 @@ import io.faro.Endpoint;
 import io.faro.FaroException;
 import io.faro.FetchHandle;
 import io.faro.FetchListener;
-import io.faro.OutputFiles;
-import io.faro.StagedOutput;
 import java.net.InetAddress;
 import java.util.List;
-import java.util.Map;
 
 /** {@link FaroTransport} on a native endpoint: translates the ids of blocks and does nothing else. */
 public final class EndpointTransport implements FaroTransport {
@@ -22,11 +19,6 @@ public final class EndpointTransport implements FaroTransport {
   @Override
   public int maxBlocks() {
     return BlockIds.MAX_BLOCKS;
-  }
-
-  @Override
-  public byte[] card() throws FaroException {
-    return endpoint.card();
   }
 
   @Override
@@ -45,27 +37,12 @@ public final class EndpointTransport implements FaroTransport {
   }
 
   @Override
-  public StagedOutput stage() {
-    return endpoint.stage();
+  public boolean isBackedOff(long peer) {
+    return endpoint.isBackedOff(peer);
   }
 
   @Override
-  public void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged) {
-    endpoint.committed(shuffleId, mapId, files, staged);
-  }
-
-  @Override
-  public void forgetShuffle(int shuffleId) {
-    endpoint.forgetShuffle(shuffleId);
-  }
-
-  @Override
-  public Map<String, Long> counters() {
-    return endpoint.counters();
-  }
-
-  @Override
-  public void close() {
-    endpoint.close();
+  public void blame(long peer) {
+    endpoint.blame(peer);
   }
 }

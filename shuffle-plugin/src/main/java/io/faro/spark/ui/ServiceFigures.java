@@ -5,7 +5,7 @@ import java.util.TreeMap;
 import org.apache.spark.scheduler.SparkListenerEvent;
 import org.apache.spark.util.kvstore.KVIndex;
 
-/** What all executors read from a host's node service so far; stored and logged as {@link ExecutorFigures} are. */
+/** Sums of what all executors read from a host's node service; stored and logged as {@link ExecutorFigures} are. */
 public final class ServiceFigures implements SparkListenerEvent {
   @KVIndex
   public String host;

@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 /** Makes the writers of one executor, for shuffles that Faro writes itself. */
 public final class RowWriters {
   /** The longest block that may become a row block: docs/memory.md has 1 MiB for a task's compressor. */
-  public static final int MOST_PACKED_BYTES = 64 << 10;
+  public static final int MAX_PACKED_BYTES = 64 << 10;
 
   private static final Logger LOG = LoggerFactory.getLogger(RowWriters.class);
   private static final String ROW_SERIALIZER = "org.apache.spark.sql.execution.UnsafeRowSerializer";
@@ -103,7 +103,8 @@ public final class RowWriters {
       return NotWritten.CODEC;
     } else if (!PartitionSums.knows(conf.checksum)) {
       return NotWritten.CHECKSUM;
-    } else if (!conf.holds(dependency.partitioner().numPartitions(), context.taskMemoryManager().pageSizeBytes())) {
+    } else if (!PartitionLimit.allows(
+        dependency.partitioner().numPartitions(), conf, context.taskMemoryManager().pageSizeBytes())) {
       return NotWritten.PARTITIONS;
     } else if (!MapStatuses.available() || !RowSums.available()) {
       return NotWritten.NO_ACCESS;

@@ -9,13 +9,6 @@ import org.apache.spark.network.util.ByteUnit;
 final class WriterConf {
   /** Maximum size of the buffers of one writer, before their rows are compressed. */
   static final long MAX_BUFFER_BYTES = 32L << 20;
-  /**
-   * With smaller buffers files would become markedly larger than Spark's. Measured with 10 million narrow rows in one
-   * task: lz4 makes them a tenth larger with blocks of 8 KiB, a fifth larger with blocks of 2 KiB, and the writer takes
-   * less than half of the CPU of Spark's with both. Frames of zstd lose more by being short.
-   */
-  private static final int MIN_BLOCK_BYTES = 2 << 10;
-  private static final int MIN_FRAME_BYTES = 8 << 10;
   /** Spark's page is about a 16th to an 8th of a task's share of memory. */
   private static final int PAGES = 4;
   /** zstd has no blocks; this is about what its frames need to compress as well as Spark's stream. */
@@ -58,17 +51,11 @@ final class WriterConf {
    * being shorter than the frames of zstd.
    */
   int blockBytes(boolean packs) {
-    return packs ? Math.min(blockBytes, RowWriters.MOST_PACKED_BYTES) : blockBytes;
+    return packs ? Math.min(blockBytes, RowWriters.MAX_PACKED_BYTES) : blockBytes;
   }
 
-  /** What the buffers of one task take at most: less where tasks have little memory, by Spark's size of a page. */
+  /** Maximum bytes of one task's buffers: less where tasks have little memory, by Spark's size of a page. */
   long maxBytes(long pageBytes) {
     return Math.min(MAX_BUFFER_BYTES, PAGES * pageBytes);
-  }
-
-  /** Returns whether the partition count is supported: each buffer has a useful size. */
-  boolean holds(int partitions, long pageBytes) {
-    int min = codec == RowCodec.ZSTD ? MIN_FRAME_BYTES : MIN_BLOCK_BYTES;
-    return partitions <= maxBytes(pageBytes) / Math.min(blockBytes, min);
   }
 }

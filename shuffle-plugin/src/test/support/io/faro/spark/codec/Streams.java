@@ -14,7 +14,7 @@ import org.apache.spark.io.ZStdCompressionCodec;
 public final class Streams {
   private Streams() {}
 
-  /** What a stream of Faro's codec for lz4 gives, in reads of so many bytes. */
+  /** Decodes a stream with Faro's codec for lz4, in reads of {@code atOnce} bytes. */
   public static byte[] decoded(byte[] stream, int atOnce) throws IOException {
     return all(new BlockInputStream(new ByteArrayInputStream(stream)), atOnce);
   }
@@ -46,7 +46,7 @@ public final class Streams {
     return bytes.toByteArray();
   }
 
-  /** As Spark's own zstd writes it: one frame. */
+  /** Compresses as Spark's own zstd does: into one frame. */
   public static byte[] zstd(byte[] original) throws IOException {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (OutputStream out = new ZStdCompressionCodec(new SparkConf(false)).compressedOutputStream(bytes)) {

@@ -43,7 +43,7 @@ final class ClientHarness {
   final Peers peers;
   /** The card that a look-up finds. */
   byte[] card = "*".getBytes(StandardCharsets.UTF_8);
-  /** Of the node service; {@code null}: the driver knows none. */
+  /** Card of the node service; {@code null}: the driver knows none. */
   byte[] serviceCard;
   Exception lookUpFails;
   boolean gone;
@@ -61,7 +61,7 @@ final class ClientHarness {
     CardStore store = new Store();
     peers = new Peers(transport, store, new PerHost(lookUps), steps, steps, never, WAIT_MILLIS, counters);
     FallBack fallBack = new FallBack(spark, new PerHost(fallBackThreads), conf, counters, log);
-    ToFile toFile = new ToFile(sparkConf, fileThreads, PIECE_BYTES);
+    DownloadFiles toFile = new DownloadFiles(sparkConf, fileThreads, PIECE_BYTES);
     Peers services = conf.serviceDirectory == null ? null : new Peers(transport, new ServiceStore(),
         new PerHost(lookUps), steps, steps, false, WAIT_MILLIS, counters);
     client = new FaroBlockStoreClient(spark, true, conf, transport, peers, services, fallBack, toFile, left::contains,

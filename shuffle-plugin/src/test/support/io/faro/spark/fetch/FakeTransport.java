@@ -6,23 +6,23 @@ import io.faro.BlockStatus;
 import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.FetchListener;
-import io.faro.OutputFiles;
-import io.faro.StagedOutput;
 import io.faro.spark.transport.FaroTransport;
 import io.faro.spark.transport.ShuffleIds;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
+import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
+import java.util.Set;
 import java.util.function.IntFunction;
 
 /** A transport in which nothing happens but what the test makes happen. */
 final class FakeTransport implements FaroTransport {
   final List<Started> started = new ArrayList<>();
   final List<FakeMemory> memory = new ArrayList<>();
-  final List<Integer> forgotten = new ArrayList<>();
+  /** The peers that the endpoint backs off from. */
+  final Set<Long> backedOff = new HashSet<>();
+  final List<Long> blamed = new ArrayList<>();
   int maxBlocks = 1_000;
   int cancelled;
   FaroException refuse;
@@ -122,11 +122,6 @@ final class FakeTransport implements FaroTransport {
   }
 
   @Override
-  public byte[] card() {
-    return "card".getBytes(StandardCharsets.UTF_8);
-  }
-
-  @Override
   public long addPeer(byte[] card, List<InetAddress> knownAt) {
     return card[0];
   }
@@ -141,23 +136,12 @@ final class FakeTransport implements FaroTransport {
   }
 
   @Override
-  public StagedOutput stage() {
-    return null;
+  public boolean isBackedOff(long peer) {
+    return backedOff.contains(peer);
   }
 
   @Override
-  public void committed(int shuffleId, long mapId, OutputFiles files, StagedOutput staged) {}
-
-  @Override
-  public void forgetShuffle(int shuffleId) {
-    forgotten.add(shuffleId);
+  public void blame(long peer) {
+    blamed.add(peer);
   }
-
-  @Override
-  public Map<String, Long> counters() {
-    return new LinkedHashMap<>();
-  }
-
-  @Override
-  public void close() {}
 }

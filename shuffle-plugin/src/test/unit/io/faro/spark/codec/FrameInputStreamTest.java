@@ -69,7 +69,7 @@ class FrameInputStreamTest {
     assertArrayEquals(bytes, Streams.decodedZstd(out.toByteArray(), 4));
   }
 
-  /** What a reader without Faro's codec does: it refuses, also behind frames that it knows. */
+  /** A reader without Faro's codec refuses row blocks, also behind frames that it knows. */
   @Test
   void stockZstdRefusesRowBlocks() throws IOException {
     CompressionCodec stock = new ZStdCompressionCodec(new SparkConf(false));

@@ -106,6 +106,15 @@ class FaroConfTest {
     assertFalse(new FaroConf(with("spark.faro.staging", "planned")).wantsCommits);
   }
 
+  /** The tests' class path has the file that makes a jar one for research. */
+  @Test
+  void theModesForComparisonAreOnlyInAJarForResearch() {
+    assertEquals("pinned", FaroKeys.REGIONS.parse("pinned"));
+    assertEquals("unpinned", FaroKeys.regions(false).apply("unpinned"));
+    assertEquals(null, FaroKeys.regions(false).apply("pinned"));
+    assertEquals(null, FaroKeys.regions(false).apply("odp"));
+  }
+
   @Test
   void numbersAlone() {
     FaroConf conf = new FaroConf(with("spark.faro.request.timeout", "45", "spark.faro.memory.limit", "33554432"));

@@ -47,6 +47,7 @@ class NeverFallBackTest {
       FakeTransport.Started fetch = h.fetchStarted("shuffle_0_" + i + "_2");
       fetch.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
       fetch.listener.onComplete();
+      h.transport.backedOff.add(fetch.peer);
     }
     assertEquals(3, h.transport.started.size());
   }

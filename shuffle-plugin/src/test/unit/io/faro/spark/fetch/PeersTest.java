@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
+import io.faro.FaroException;
 import io.faro.FetchError;
 import io.faro.spark.peers.PeerState;
 import io.faro.spark.peers.Peers;
@@ -26,6 +27,15 @@ class PeersTest {
     fetch.listener.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
     fetch.listener.onComplete();
     h.fallBackThreads.runAll();
+  }
+
+  /** The endpoint begins or ends its back-off from the peer of all tests. */
+  private void backOff(boolean begins) {
+    if (begins) {
+      h.transport.backedOff.add((long) '*');
+    } else {
+      h.transport.backedOff.clear();
+    }
   }
 
   private void pass(long nanos) {
@@ -105,12 +115,14 @@ class PeersTest {
   }
 
   @Test
-  void aPeerThatFailedIsTriedAgainAfterTheBackOff() {
+  void aPeerThatTheEndpointBacksOffFromIsNotAsked() {
     fail(h.fetchStarted(block()));
+    backOff(true);
     h.fetch(block());
     assertEquals(1, h.transport.started.size());
-    assertEquals(2, h.spark.requests);
-    pass(PeerState.BACKOFF_NANOS);
+    assertEquals(2, h.spark.requests, "on the task's own thread");
+    assertEquals(1, h.counters.snapshot().get("fallbackReason.peerBackoff"));
+    backOff(false);
     h.fetch(block());
     assertEquals(2, h.transport.started.size());
     assertEquals(1, h.asked.size(), "its card is still good");
@@ -118,52 +130,22 @@ class PeersTest {
   }
 
   @Test
-  void theBackOffDoublesUpToABoundAndASuccessEndsIt() {
+  void aFailureDoesNotStopTheNextRequestIfTheEndpointDoesNotBackOff() {
     fail(h.fetchStarted(block()));
-    long pause = PeerState.BACKOFF_NANOS;
-    for (int i = 0; i < 5; i++) {
-      pass(pause - 1);
-      int before = h.transport.started.size();
-      h.fetch(block());
-      assertEquals(before, h.transport.started.size(), "is in back-off");
-      pass(1);
-      h.fetch(block());
-      assertEquals(before + 1, h.transport.started.size(), "is tried");
-      fail(h.transport.last());
-      pause = Math.min(2 * pause, PeerState.BACKOFF_MAX_NANOS);
-    }
-    pass(pause);
     h.fetch(block());
-    h.transport.arrive(h.transport.last(), 0, 1);
-    h.transport.last().listener.onComplete();
-    h.fetch(block());
-    fail(h.transport.last());
-    pass(PeerState.BACKOFF_NANOS);
-    int before = h.transport.started.size();
-    h.fetch(block());
-    assertEquals(before + 1, h.transport.started.size(), "the first back-off again");
-  }
-
-  @Test
-  void requestsThatFailTogetherAreOneFailure() {
-    h.fetchStarted(block());
-    for (int i = 0; i < 9; i++) {
-      h.fetch(block());
-    }
-    for (FakeTransport.Started fetch : h.transport.started.subList(0, 10)) {
-      fail(fetch);
-    }
-    pass(PeerState.BACKOFF_NANOS);
-    h.fetch(block());
-    assertEquals(11, h.transport.started.size());
+    assertEquals(2, h.transport.started.size());
+    assertTrue(h.transport.blamed.isEmpty(), "the endpoint saw the failure itself");
   }
 
   @Test
   void peersBackOffOneByOne() {
     fail(h.fetchStarted(block()));
+    backOff(true);
+    h.card = new byte[] {'+'};
     h.client.fetchBlocks(ClientHarness.HOST, ClientHarness.PORT, "4", new String[] {block()}, h.listener, null);
     h.lookUps.runAll();
     assertEquals(2, h.transport.started.size());
+    assertEquals('+', h.transport.last().peer);
     h.client.fetchBlocks(ClientHarness.HOST, 8888, "3", new String[] {block()}, h.listener, null);
     h.lookUps.runAll();
     assertEquals(3, h.transport.started.size());
@@ -200,7 +182,6 @@ class PeersTest {
     h.driverKnows = true;
     fail(h.fetchStarted(block()));
     h.gone = true;
-    pass(PeerState.BACKOFF_NANOS);
     for (int i = 0; i < 3; i++) {
       h.fetch(block());
       h.lookUps.runAll();
@@ -214,19 +195,52 @@ class PeersTest {
   }
 
   @Test
-  void aPeerThatIsAliveAfterADoubtKeepsItsBackOff() {
+  void aDoubtedExecutorIsLookedUpWhenItsBackOffIsOver() {
     h.driverKnows = true;
     fail(h.fetchStarted(block()));
-    pass(PeerState.BACKOFF_NANOS);
-    fail(h.fetchStarted(block()));
+    backOff(true);
+    h.fetchStarted(block());
+    assertEquals(1, h.asked.size(), "is in back-off");
+    assertEquals(1, h.transport.started.size());
+    backOff(false);
+    h.fetchStarted(block());
     assertEquals(2, h.asked.size());
     assertEquals(2, h.transport.started.size());
-    pass(PeerState.BACKOFF_NANOS);
     h.fetchStarted(block());
-    assertEquals(2, h.transport.started.size(), "is in back-off, twice as long");
-    pass(PeerState.BACKOFF_NANOS);
-    h.fetchStarted(block());
+    assertEquals(2, h.asked.size(), "it is alive");
     assertEquals(3, h.transport.started.size());
+  }
+
+  @Test
+  void aSuccessEndsTheDoubt() {
+    h.driverKnows = true;
+    FakeTransport.Started first = h.fetchStarted(block());
+    FakeTransport.Started second = h.fetchStarted(block());
+    fail(first);
+    h.transport.arrive(second, 0, 1);
+    second.listener.onComplete();
+    h.fetchStarted(block());
+    assertEquals(1, h.asked.size());
+    assertEquals(3, h.transport.started.size());
+  }
+
+  @Test
+  void aFaultThatOnlyThisSideSeesIsToldToTheEndpoint() {
+    FakeTransport.Started lost = h.fetchStarted(block());
+    lost.listener.onComplete();
+    assertEquals(Collections.singletonList((long) '*'), h.transport.blamed, "a block without an answer");
+    h.fetch(block());
+    h.steps.pass(2, TimeUnit.SECONDS);
+    h.client.endUnresponsive(TimeUnit.SECONDS.toNanos(1));
+    assertEquals(2, h.transport.blamed.size(), "no answer at all");
+    h.transport.refuse = new FaroException("made by a test");
+    h.fetch(block());
+    assertEquals(3, h.transport.blamed.size(), "a fetch that could not begin");
+    h.transport.refuse = null;
+    FakeTransport.Started refused = h.fetchStarted(block());
+    h.transport.arrive(refused, 0, 1, 0);
+    refused.listener.onComplete();
+    assertEquals(3, h.transport.blamed.size(), "the peer lacks the block");
   }
 
   @Test

@@ -96,6 +96,7 @@ class ServiceFirstTest {
     FakeTransport.Started first = last(SERVICE);
     first.listener.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
     first.listener.onComplete();
+    h.transport.backedOff.add((long) SERVICE);
     FakeTransport.Started second = last(EXECUTOR);
     h.transport.arrive(second, 0, 1);
     second.listener.onComplete();
@@ -104,5 +105,8 @@ class ServiceFirstTest {
     h.fetch(ClientHarness.blocks(1));
     last(EXECUTOR);
     assertFalse(h.spark.requests > 0);
+    h.transport.backedOff.clear();
+    h.fetch(ClientHarness.blocks(1));
+    last(SERVICE);
   }
 }

@@ -35,7 +35,7 @@ class PeerStateTest {
     if (state == State.UNKNOWN) {
       return peer;
     }
-    peer.request(NOW);
+    request(peer, NOW);
     switch (state) {
       case UNKNOWN:
       case LOOKING:
@@ -49,10 +49,6 @@ class PeerStateTest {
       case READY:
         peer.found(HANDLE);
         break;
-      case BACKOFF:
-        peer.found(HANDLE);
-        peer.failed(NOW);
-        break;
       case GONE:
         peer.gone();
         break;
@@ -61,6 +57,10 @@ class PeerStateTest {
     }
     assertEquals(state, peer.state());
     return peer;
+  }
+
+  private static Decision request(PeerState peer, long now) {
+    return peer.request(now, () -> false);
   }
 
   /** {@code later}: when the event comes, in seconds after the state began. */
@@ -73,15 +73,12 @@ class PeerStateTest {
     "ABSENT,  29, DECLINE_ABSENT,  ABSENT",
     "ABSENT,  30, LOOK_UP,         LOOKING",
     "READY,   0,  GO,              READY",
-    "BACKOFF, 0,  DECLINE_BACKOFF, BACKOFF",
-    "BACKOFF, 9,  DECLINE_BACKOFF, BACKOFF",
-    "BACKOFF, 10, GO,              READY",
     "GONE,    0,  DECLINE_GONE,    GONE",
     "GONE,    999, DECLINE_GONE,   GONE",
   })
   void aRequest(State before, long later, Decision decision, State after) {
     PeerState peer = in(before, false);
-    assertEquals(decision, peer.request(NOW + later * 1_000_000_000L));
+    assertEquals(decision, request(peer, NOW + later * 1_000_000_000L));
     assertEquals(after, peer.state());
     if (decision == Decision.GO) {
       assertEquals(HANDLE, peer.handle());
@@ -142,18 +139,29 @@ class PeerStateTest {
 
   @ParameterizedTest
   @EnumSource
-  void aRequestFailed(State before) {
+  void aRequestSucceeded(State before) {
     PeerState peer = in(before, false);
-    peer.failed(NOW);
-    assertEquals(before == State.READY ? State.BACKOFF : before, peer.state());
+    peer.succeeded();
+    assertEquals(before, peer.state());
   }
 
   @ParameterizedTest
   @EnumSource
-  void aRequestSucceeded(State before) {
+  void theEndpointBacksOff(State before) {
     PeerState peer = in(before, false);
-    peer.succeeded();
-    assertEquals(before == State.BACKOFF ? State.READY : before, peer.state());
+    Decision usual = request(in(before, false), NOW);
+    Decision decision = peer.request(NOW, () -> true);
+    assertEquals(before == State.READY ? Decision.DECLINE_BACKOFF : usual, decision);
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void theExecutorMayHaveEnded(State before) {
+    PeerState peer = in(before, false);
+    Decision usual = request(in(before, false), NOW);
+    peer.doubt();
+    assertEquals(before, peer.state());
+    assertEquals(before == State.READY ? Decision.LOOK_UP : usual, request(peer, NOW));
   }
 
   private static void refused(PeerState peer, Consumer<PeerState> event) {
@@ -164,38 +172,18 @@ class PeerStateTest {
   }
 
   @Test
-  void failuresThatComeTogetherAreOne() {
-    PeerState peer = in(State.BACKOFF, false);
-    peer.failed(NOW + PeerState.BACKOFF_NANOS - 1);
-    assertEquals(Decision.GO, peer.request(NOW + PeerState.BACKOFF_NANOS));
-  }
-
-  @Test
-  void aFailureAfterTheTimeIsANewOne() {
-    PeerState peer = in(State.BACKOFF, false);
-    long later = NOW + PeerState.BACKOFF_NANOS;
-    peer.failed(later);
-    assertEquals(Decision.DECLINE_BACKOFF, peer.request(later + 2 * PeerState.BACKOFF_NANOS - 1));
-    assertEquals(Decision.GO, peer.request(later + 2 * PeerState.BACKOFF_NANOS));
-  }
-
-  @Test
-  void theTimesDoubleUpToABoundAndASuccessStartsAnew() {
+  void aDoubtEndsWithTheLookUpOrASuccessAndWaitsForTheBackOff() {
     PeerState peer = in(State.READY, false);
-    long now = NOW;
-    for (long seconds : new long[] {10, 20, 40, 60, 60}) {
-      now = backedOffFor(peer, now, seconds);
-    }
+    peer.doubt();
+    assertEquals(Decision.DECLINE_BACKOFF, peer.request(NOW, () -> true));
+    assertEquals(State.READY, peer.state());
+    assertEquals(Decision.LOOK_UP, request(peer, NOW));
+    peer.found(HANDLE + 1);
+    assertEquals(Decision.GO, request(peer, NOW));
+    assertEquals(HANDLE + 1, peer.handle());
+    peer.doubt();
     peer.succeeded();
-    backedOffFor(peer, now, 10);
-  }
-
-  private static long backedOffFor(PeerState peer, long now, long seconds) {
-    peer.failed(now);
-    long end = now + seconds * 1_000_000_000L;
-    assertEquals(Decision.DECLINE_BACKOFF, peer.request(end - 1));
-    assertEquals(Decision.GO, peer.request(end));
-    return end;
+    assertEquals(Decision.GO, request(peer, NOW));
   }
 
   @Test
@@ -203,27 +191,29 @@ class PeerStateTest {
     PeerState peer = new PeerState(false);
     long now = NOW;
     for (long seconds : new long[] {30, 60, 120, 240, 300, 300}) {
-      assertEquals(Decision.LOOK_UP, peer.request(now));
+      assertEquals(Decision.LOOK_UP, request(peer, now));
       assertFalse(peer.notFound(now, null, true));
       long end = now + seconds * 1_000_000_000L;
-      assertEquals(Decision.DECLINE_ABSENT, peer.request(end - 1));
+      assertEquals(Decision.DECLINE_ABSENT, request(peer, end - 1));
       now = end;
     }
-    assertEquals(Decision.LOOK_UP, peer.request(now));
+    assertEquals(Decision.LOOK_UP, request(peer, now));
     peer.found(HANDLE);
-    backedOffFor(peer, now, 10);
+    peer.doubt();
+    assertEquals(Decision.LOOK_UP, request(peer, now));
+    assertFalse(peer.notFound(now, null, true));
+    assertEquals(Decision.LOOK_UP, request(peer, now + PeerState.ABSENT_NANOS), "the first time again");
   }
 
   @Test
   void withFallbackNeverNothingIsDeclined() {
     Map<State, Decision> decisions = new EnumMap<>(State.class);
     PeerState peer = new PeerState(true);
-    decisions.put(peer.state(), peer.request(NOW));
+    decisions.put(peer.state(), request(peer, NOW));
     peer.waitedTooLong();
-    decisions.put(peer.state(), peer.request(NOW));
+    decisions.put(peer.state(), request(peer, NOW));
     peer.found(HANDLE);
-    peer.failed(NOW);
-    decisions.put(peer.state(), peer.request(NOW));
+    decisions.put(peer.state(), request(peer, NOW));
     assertEquals(Arrays.asList(State.UNKNOWN, State.LOOKING, State.READY),
         Arrays.asList(decisions.keySet().toArray()));
     assertEquals(Arrays.asList(Decision.LOOK_UP, Decision.WAIT, Decision.GO),
@@ -240,7 +230,7 @@ class PeerStateTest {
     }
     assertFalse(peer.notFound(NOW, PROBLEM, true));
     assertEquals(State.UNKNOWN, peer.state());
-    assertEquals(Decision.LOOK_UP, peer.request(NOW));
+    assertEquals(Decision.LOOK_UP, request(peer, NOW));
     assertFalse(peer.notFound(NOW, PROBLEM, false), "no request waits");
     assertEquals(State.UNKNOWN, peer.state());
   }

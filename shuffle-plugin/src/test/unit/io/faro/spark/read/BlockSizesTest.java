@@ -13,7 +13,7 @@ import org.apache.spark.shuffle.MetadataFetchFailedException;
 import org.apache.spark.storage.BlockManagerId;
 import org.junit.jupiter.api.Test;
 
-/** What is read from map statuses is what Spark's own list says. */
+/** Compares what is read from map statuses with Spark's own list. */
 class BlockSizesTest {
   private static final int SHUFFLE = 5;
   private static final int MAPS = 40;

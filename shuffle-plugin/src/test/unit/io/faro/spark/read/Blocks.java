@@ -11,7 +11,7 @@ import scala.Tuple3;
 import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
-/** What Spark's map output tracker gives, made by hand. */
+/** Makes by hand what Spark's map output tracker gives. */
 final class Blocks {
   static final int SHUFFLE = 7;
 

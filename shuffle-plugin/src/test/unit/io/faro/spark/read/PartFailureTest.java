@@ -96,8 +96,8 @@ class PartFailureTest {
   void theChecksumOfAStreamIsThatOfAllItsBytes() throws IOException {
     cause = Cause.DISK_ISSUE;
     InputStream bytes = new ByteBufInputStream(Unpooled.wrappedBuffer(BYTES));
-    StreamSource source =
-        new StreamSource(bytes, Blocks.address("1"), part(3, 4), new PartFailure(client, "ADLER32"));
+    StreamRecords source = new StreamRecords(
+        new StreamPart(bytes, Blocks.address("1"), part(3, 4), new PartFailure(client, "ADLER32")));
     try (InputStream opened = source.open()) {
       assertEquals(5, opened.read(new byte[5]));
     }

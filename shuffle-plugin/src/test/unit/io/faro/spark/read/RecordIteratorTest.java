@@ -45,7 +45,7 @@ class RecordIteratorTest {
   private final PartFailure failure = new PartFailure(null, null);
   private final TaskContext context = org.apache.spark.TaskContext$.MODULE$.empty();
   private final List<Integer> fetchedAgain = new ArrayList<>();
-  /** What comes when a part is fetched once more. */
+  /** The buffers that come when a part is fetched once more. */
   private final Deque<ManagedBuffer> answers = new ArrayDeque<>();
   private int handlesClosed;
   private Records blocks = new Records("lz4");
@@ -83,7 +83,7 @@ class RecordIteratorTest {
     return all;
   }
 
-  private GroupSource group(byte[][] bytes, Throwable... causes) {
+  private GroupRecords group(byte[][] bytes, Throwable... causes) {
     ManagedBuffer[] buffers = new ManagedBuffer[bytes.length];
     for (int i = 0; i < bytes.length; i++) {
       buffers[i] = bytes[i] == null ? null : blocks.buffer(bytes[i]);
@@ -97,16 +97,17 @@ class RecordIteratorTest {
         buffer.release();
       }
     };
-    return new GroupSource(
-        buffer, handle, blocks.decompression, new RepeatedFetch(new Again(), failure, context), failure);
+    SecondFetch secondFetch = new SecondFetch(new Again(), failure, context);
+    return new GroupRecords(
+        new FetchedGroup(buffer, handle, secondFetch, failure), blocks.decompression, failure);
   }
 
-  private RecordIterator records(SerializerInstance serializer, Source... sources) {
-    Deque<Source> left = new ArrayDeque<>(Arrays.asList(sources));
+  private RecordIterator records(SerializerInstance serializer, RecordSource... sources) {
+    Deque<RecordSource> left = new ArrayDeque<>(Arrays.asList(sources));
     return new RecordIterator(left::poll, serializer, blocks.decompression, context, metrics, () -> { });
   }
 
-  private RecordIterator records(Source... sources) {
+  private RecordIterator records(RecordSource... sources) {
     return records(blocks.serializer.newInstance(), sources);
   }
 
@@ -225,7 +226,7 @@ class RecordIteratorTest {
 
   // Files.
 
-  private FileSource files(Path directory, byte[][] bytes, int cut) throws IOException {
+  private FileRecords files(Path directory, byte[][] bytes, int cut) throws IOException {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     long[] starts = new long[bytes.length + 1];
     for (int i = 0; i < bytes.length; i++) {
@@ -258,7 +259,7 @@ class RecordIteratorTest {
         throw new IOException("no such block");
       }
     };
-    return new FileSource(parts, 0, bytes.length, local, null, blocks.decompression, failure, metrics);
+    return new FileRecords(parts, 0, bytes.length, local, null, blocks.decompression, failure, metrics);
   }
 
   @Test

@@ -46,7 +46,7 @@ final class Records {
     return out.toByteArray();
   }
 
-  /** What the reader of these parts must give. */
+  /** Returns the records that the reader of these parts must give. */
   static List<String> expected(int parts) {
     List<String> all = new ArrayList<>();
     for (int part = 0; part < parts; part++) {
@@ -56,7 +56,7 @@ final class Records {
     return all;
   }
 
-  /** As it arrives. */
+  /** Returns the bytes as a buffer that has arrived. */
   ManagedBuffer buffer(byte[] bytes) {
     ByteBuf buffer = Unpooled.directBuffer(bytes.length).writeBytes(bytes);
     made.add(buffer);

@@ -13,7 +13,7 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/** What the driver knows of node services, and the messages by which it does. */
+/** Tests the driver's knowledge of node services, and the messages that bring it. */
 class DriverServicesTest {
   private final DriverServices driver = new DriverServices();
   private final List<byte[]> answers = new ArrayList<>();

@@ -68,8 +68,8 @@ class WriterConfTest {
   }
 
   private static void assertMost(int partitions, WriterConf conf, long pageBytes) {
-    assertTrue(conf.holds(partitions, pageBytes));
-    assertFalse(conf.holds(partitions + 1, pageBytes));
+    assertTrue(PartitionLimit.allows(partitions, conf, pageBytes));
+    assertFalse(PartitionLimit.allows(partitions + 1, conf, pageBytes));
   }
 
   @Test

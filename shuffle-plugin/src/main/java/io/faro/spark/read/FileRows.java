@@ -9,8 +9,8 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 
-/** Map outputs whose files are on this host, read by native code; its own are open for others anyway. */
-final class FileInput implements Input {
+/** The rows of parts in files of this host, read by native code; its own are open for others anyway. */
+final class FileRows implements RowSource {
   /** Parts that native code gets at once. */
   private static final int MAX_PARTS = 1024;
 
@@ -19,7 +19,7 @@ final class FileInput implements Input {
   private final LocalFiles files;
   private final PartFailure failure;
   private final ShuffleReadMetricsReporter metrics;
-  private final StreamInput.Chunk chunk;
+  private final StreamRows.Chunk chunk;
   /** The first part that was not given to the reader. */
   private int next;
   private int first;
@@ -28,10 +28,10 @@ final class FileInput implements Input {
   /** The part that was resolved last; -1: none. */
   private int resolved = -1;
   /** A part that Spark reads, because native code could not; {@code null}: none. */
-  private StreamInput bySpark;
+  private StreamRows bySpark;
 
-  FileInput(Parts parts, Endpoint endpoint, LocalFiles files, PartFailure failure,
-      ShuffleReadMetricsReporter metrics, StreamInput.Chunk chunk) {
+  FileRows(Parts parts, Endpoint endpoint, LocalFiles files, PartFailure failure,
+      ShuffleReadMetricsReporter metrics, StreamRows.Chunk chunk) {
     this.parts = parts;
     this.endpoint = endpoint;
     this.files = files;
@@ -112,7 +112,7 @@ final class FileInput implements Input {
     }
     metrics.incLocalBytesRead(bytes.size());
     InputStream stream = bytes.createInputStream();
-    bySpark = new StreamInput(stream, files.address(), parts.only(at), failure, chunk);
+    bySpark = new StreamRows(new StreamPart(stream, files.address(), parts.only(at), failure), chunk);
     next = at + 1;
   }
 

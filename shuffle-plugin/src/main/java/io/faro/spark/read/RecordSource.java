@@ -4,8 +4,8 @@ import java.io.IOException;
 import java.io.InputStream;
 import org.apache.spark.shuffle.FetchFailedException;
 
-/** Parts whose bytes are decompressed and deserialised as one stream, and what happens if that fails. */
-interface Source {
+/** Parts whose bytes are decompressed and deserialised as one stream of records, and what happens if that fails. */
+interface RecordSource {
   /** The bytes of the parts, one part after the other, from the first one on. Closing the stream releases no part. */
   InputStream open() throws IOException, FetchFailedException;
 

@@ -12,15 +12,17 @@ import java.util.Properties;
 import java.util.TreeSet;
 
 /**
- * Faro's jars on the class path. Two copies of one version are in no one's way, and Spark 3 needs them (the jar is in
- * {@code --jars} and on two class paths there). Of two versions the first is used, and which one is the first is an
- * accident of a directory's order.
+ * Versions of Faro's jar. An executor whose jar has another version than the driver's does not take part.
+ *
+ * <p>There may be several jars on the class path. Two copies of one version are in no one's way, and Spark 3 needs them
+ * (the jar is in {@code --jars} and on two class paths there). Of two versions the first is used, and which one is the
+ * first is an accident of a directory's order.
  */
-final class JarCopies {
+final class JarVersions {
   /** In the jar, once. */
   private static final String VERSION = "META-INF/faro.properties";
 
-  private JarCopies() {}
+  private JarVersions() {}
 
   /** The jars, each with its version; {@code null}: there is one version, or none is found. */
   static String ofSeveralVersions(ClassLoader loader) {
@@ -46,5 +48,15 @@ final class JarCopies {
       properties.load(in);
     }
     return properties.getProperty("version", "unknown");
+  }
+
+  /** Returns why this executor's version of Faro is refused; {@code null}: it is the driver's version. */
+  static String refusal(String drivers, String own) {
+    if (drivers.equals(own)) {
+      return null;
+    }
+    return "its jar has Faro " + own + ", the driver's has "
+        + (drivers.isEmpty() ? "an older version, which does not tell its number" : drivers)
+        + "; put one version of the jar on the class paths of the driver and of all executors";
   }
 }

@@ -4,8 +4,8 @@ import io.faro.rows.RowReader;
 import java.io.IOException;
 import org.apache.spark.shuffle.FetchFailedException;
 
-/** Some bytes that are decoded one after the other, and what happens if that fails. */
-interface Input {
+/** Parts whose bytes are decoded to rows, and what happens if that fails. */
+interface RowSource {
   /** Gives the reader the next bytes; false: there are none left. */
   boolean feed(RowReader reader) throws IOException, FetchFailedException;
 

@@ -3,14 +3,11 @@ package io.faro.spark.read;
 import io.faro.rows.MemorySlices;
 import io.faro.rows.RowReader;
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.ByteBuffer;
-import java.util.zip.Checksum;
 import org.apache.spark.shuffle.FetchFailedException;
-import org.apache.spark.storage.BlockManagerId;
 
-/** A block that Spark hands over as a stream: of a file, as it lies there. */
-final class StreamInput implements Input {
+/** The rows of a part that Spark hands over as the stream of a file. */
+final class StreamRows implements RowSource {
   /** Memory for the bytes on their way to native code, of one task. */
   static final class Chunk {
     private static final int BYTES = 64 << 10;
@@ -34,22 +31,13 @@ final class StreamInput implements Input {
     }
   }
 
-  private final InputStream stream;
-  private final BlockManagerId address;
-  private final Parts part;
-  private final PartFailure failure;
+  private final StreamPart part;
   private final Chunk chunk;
-  /** Of the bytes that were read; {@code null}: the part has none. */
-  private final Checksum sum;
   private boolean ended;
 
-  StreamInput(InputStream stream, BlockManagerId address, Parts part, PartFailure failure, Chunk chunk) {
-    this.stream = stream;
-    this.address = address;
+  StreamRows(StreamPart part, Chunk chunk) {
     this.part = part;
-    this.failure = failure;
     this.chunk = chunk;
-    sum = failure.running(part, 0);
   }
 
   @Override
@@ -74,26 +62,25 @@ final class StreamInput implements Input {
 
   private int read() throws FetchFailedException {
     try {
-      int bytes = stream.read(chunk.heap());
-      if (sum != null && bytes > 0) {
-        sum.update(chunk.heap(), 0, bytes);
-      }
-      return bytes;
+      return part.read(chunk.heap(), 0, Chunk.BYTES);
     } catch (IOException e) {
-      throw failure.failed(address, part, 0, "its file cannot be read", e);
+      throw part.unreadable(e);
     }
   }
 
   @Override
   public void failed(int at, String problem, boolean corrupt, boolean handedOut) throws FetchFailedException {
-    while (read() >= 0) {
-      // The checksum is of all bytes.
+    FetchFailedException failed;
+    try {
+      failed = part.corrupt(problem, chunk.heap());
+    } catch (IOException e) {
+      throw part.unreadable(e);
     }
-    throw failure.corrupt(address, part, 0, problem, sum == null ? null : (Long) sum.getValue());
+    throw failed;
   }
 
   @Override
   public void close() throws IOException {
-    stream.close();
+    part.close();
   }
 }

@@ -7,8 +7,10 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 
-/** Parts in files of this host. Native code reads small ones, Spark's code large ones and those that fail. */
-final class FileSource implements Source, PartsStream.Bytes {
+/**
+ * The records of parts in files of this host. Native code reads small ones, Spark's code large ones and those that fail.
+ */
+final class FileRecords implements RecordSource, PartsStream.Bytes {
   private final Parts parts;
   private final int first;
   private final int end;
@@ -21,7 +23,7 @@ final class FileSource implements Source, PartsStream.Bytes {
   private int counted;
 
   /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */
-  FileSource(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
+  FileRecords(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
       PartFailure failure, ShuffleReadMetricsReporter metrics) {
     this.parts = parts;
     this.first = first;

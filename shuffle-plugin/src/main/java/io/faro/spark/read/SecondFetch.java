@@ -8,22 +8,38 @@ import org.apache.spark.shuffle.FetchFailedException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Fetches a part of a group once more, after it arrived damaged. */
-final class RepeatedFetch {
-  private static final Logger LOG = LoggerFactory.getLogger(RepeatedFetch.class);
+/** Decides whether a part of a group that arrived damaged is fetched a second time, and fetches it. */
+final class SecondFetch {
+  private static final Logger LOG = LoggerFactory.getLogger(SecondFetch.class);
 
   private final PartClient client;
   private final PartFailure failure;
   private final TaskContext context;
 
-  RepeatedFetch(PartClient client, PartFailure failure, TaskContext context) {
+  SecondFetch(PartClient client, PartFailure failure, TaskContext context) {
     this.client = client;
     this.failure = failure;
     this.context = context;
   }
 
-  /** Waits for the bytes of part {@code at}; the caller owns their one reference. {@code problem} is for the log. */
-  ManagedBuffer fetch(Group group, int at, String problem) throws FetchFailedException {
+  /**
+   * Returns the bytes of part {@code at} from a second fetch; the caller owns their one reference. Throws what ends the
+   * task if there may be none.
+   *
+   * @param bytes the corrupt ones
+   * @param isSecond whether those are of a second fetch: there is no third
+   * @param handedOut whether the task has rows or records of the part, which it would have twice
+   */
+  ManagedBuffer ofCorrupt(Group group, int at, String problem, ManagedBuffer bytes, boolean isSecond,
+      boolean handedOut) throws FetchFailedException {
+    if (isSecond || handedOut) {
+      throw failure.corrupt(group.address, group.parts, at, problem, bytes);
+    }
+    return fetch(group, at, problem);
+  }
+
+  /** Waits for the bytes. */
+  private ManagedBuffer fetch(Group group, int at, String problem) throws FetchFailedException {
     LOG.warn("Faro: block {} of {} is corrupt ({}) and is fetched once more", group.parts.id(at), group.address,
         problem);
     CompletableFuture<ManagedBuffer> arrival = new CompletableFuture<>();

@@ -17,7 +17,7 @@ import org.apache.spark.network.util.TransportConf;
 import scala.Tuple2;
 
 /** Files of Spark's for blocks above {@code spark.network.maxRemoteBlockSizeFetchToMem}, and the threads that write. */
-public final class ToFile {
+public final class DownloadFiles {
   private static final int CHUNK_BYTES = 1 << 16;
 
   final Executor threads;
@@ -25,12 +25,12 @@ public final class ToFile {
   final long pieceBytes;
   private final TransportConf conf;
 
-  public ToFile(SparkConf conf, Executor threads) {
+  public DownloadFiles(SparkConf conf, Executor threads) {
     this(conf, threads, BlockIds.PIECE_BYTES);
   }
 
   /** For tests: with small pieces. */
-  ToFile(SparkConf conf, Executor threads, long pieceBytes) {
+  DownloadFiles(SparkConf conf, Executor threads, long pieceBytes) {
     Map<String, String> all = new HashMap<>();
     for (Tuple2<String, String> entry : conf.getAll()) {
       all.put(entry._1(), entry._2());

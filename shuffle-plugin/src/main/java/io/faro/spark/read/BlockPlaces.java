@@ -1,0 +1,35 @@
+package io.faro.spark.read;
+
+import org.apache.spark.TaskContext;
+import org.apache.spark.storage.BlockManager;
+import org.apache.spark.storage.BlockManagerId;
+
+/**
+ * Decides where a block is read: in this executor's files, in those of another executor of this host, or elsewhere. The
+ * same as Spark's fetch iterator decides, except where this executor cannot read another one's directories.
+ */
+final class BlockPlaces implements ReadPlan.Places {
+  private final BlockManager blocks;
+  private final TaskContext context;
+  private final HostDirectories directories;
+  private final String own;
+
+  BlockPlaces(BlockManager blocks, TaskContext context, HostDirectories directories) {
+    this.blocks = blocks;
+    this.context = context;
+    this.directories = directories;
+    own = blocks.blockManagerId().executorId();
+  }
+
+  @Override
+  public ReadPlan.Place of(BlockManagerId address) {
+    if (address.executorId().equals(own)) {
+      return ReadPlan.Place.OWN;
+    } else if (address.executorId().equals("fallback")) {
+      return ReadPlan.Place.SPARK;
+    } else if (!HostDirectories.ofThisHost(blocks, address)) {
+      return ReadPlan.Place.REMOTE;
+    }
+    return directories.of(address, blocks, context) == null ? ReadPlan.Place.HIDDEN : ReadPlan.Place.HOST;
+  }
+}

@@ -1,0 +1,99 @@
+package io.faro.spark.read;
+
+import java.io.IOException;
+import java.io.InputStream;
+import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.shuffle.FetchFailedException;
+
+/**
+ * A group of parts that Spark's iterator has fetched, in which {@link SecondFetch} may replace corrupt parts. Holds all
+ * their bytes until it is closed. Thread-safe: the task's end may close it while another thread reads.
+ */
+final class FetchedGroup {
+  /** Looks at a part's bytes. */
+  interface Check<T> {
+    T of(ManagedBuffer part) throws IOException;
+  }
+
+  final Group group;
+  private final GroupBuffer buffer;
+  /** Closing it tells Spark's iterator that the group was read. */
+  private final InputStream handle;
+  private final SecondFetch secondFetch;
+  private final PartFailure failure;
+  /** By part: its bytes after the second fetch. Guarded by this. */
+  private final ManagedBuffer[] replaced;
+  private boolean closed;
+
+  FetchedGroup(GroupBuffer buffer, InputStream handle, SecondFetch secondFetch, PartFailure failure) {
+    this.buffer = buffer;
+    this.handle = handle;
+    this.secondFetch = secondFetch;
+    this.failure = failure;
+    group = buffer.group;
+    replaced = new ManagedBuffer[group.parts.count()];
+  }
+
+  int count() {
+    return replaced.length;
+  }
+
+  /** The bytes of part {@code i}; {@code null}: it did not arrive. */
+  synchronized ManagedBuffer part(int i) {
+    return replaced[i] == null ? buffer.part(i) : replaced[i];
+  }
+
+  /** Whether part {@code i} has bytes. No part of a group is empty. */
+  boolean hasBytes(int i) {
+    ManagedBuffer part = part(i);
+    return part != null && part.size() > 0;
+  }
+
+  /** What the task ends with because part {@code i} has no bytes. */
+  FetchFailedException withoutBytes(int i) {
+    ManagedBuffer part = part(i);
+    return part == null ? failure.failed(group.address, group.parts, i, "not fetched", buffer.cause(i))
+        : failure.corrupt(group.address, group.parts, i, "no bytes arrived", part);
+  }
+
+  /** Looks at part {@code i} while it cannot be released. */
+  synchronized <T> T look(int i, Check<T> check) throws IOException {
+    checkOpen();
+    return check.of(part(i));
+  }
+
+  /** Replaces a part that is corrupt, or throws what ends the task. */
+  void corrupt(int i, String problem, boolean handedOut) throws FetchFailedException {
+    boolean isReplaced;
+    synchronized (this) {
+      isReplaced = replaced[i] != null;
+    }
+    ManagedBuffer bytes = secondFetch.ofCorrupt(group, i, problem, part(i), isReplaced, handedOut);
+    synchronized (this) {
+      if (closed) {
+        bytes.release();
+      }
+      checkOpen();
+      replaced[i] = bytes;
+    }
+  }
+
+  private void checkOpen() {
+    if (closed) {
+      throw new IllegalStateException("the task has ended");
+    }
+  }
+
+  /** Idempotent. */
+  synchronized void close() throws IOException {
+    if (!closed) {
+      closed = true;
+      for (ManagedBuffer part : replaced) {
+        if (part != null) {
+          part.release();
+        }
+      }
+      handle.close();
+    }
+  }
+}

@@ -1,0 +1,55 @@
+package io.faro.spark.read;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.util.zip.Checksum;
+import org.apache.spark.shuffle.FetchFailedException;
+import org.apache.spark.storage.BlockManagerId;
+
+/** A part that Spark hands over as the stream of a file. It can be read once; its checksum is made on the way. */
+final class StreamPart {
+  private final InputStream stream;
+  private final BlockManagerId address;
+  private final Parts part;
+  private final PartFailure failure;
+  /** Of the bytes that were read; {@code null}: the part has none. */
+  private final Checksum sum;
+
+  StreamPart(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {
+    this.stream = stream;
+    this.address = address;
+    this.part = part;
+    this.failure = failure;
+    sum = failure.running(part, 0);
+  }
+
+  /** As {@link InputStream#read(byte[], int, int)}. */
+  int read(byte[] to, int offset, int length) throws IOException {
+    int bytes = stream.read(to, offset, length);
+    if (sum != null && bytes > 0) {
+      sum.update(to, offset, bytes);
+    }
+    return bytes;
+  }
+
+  int available() throws IOException {
+    return stream.available();
+  }
+
+  /** What the task ends with because the file cannot be read. */
+  FetchFailedException unreadable(Throwable cause) {
+    return failure.failed(address, part, 0, "its file cannot be read", cause);
+  }
+
+  /** What the task ends with because the part is corrupt. Reads the rest, as the checksum is of all bytes. */
+  FetchFailedException corrupt(String problem, byte[] scratch) throws IOException {
+    while (read(scratch, 0, scratch.length) >= 0) {
+      // The checksum sums up what is read.
+    }
+    return failure.corrupt(address, part, 0, problem, sum == null ? null : (Long) sum.getValue());
+  }
+
+  void close() throws IOException {
+    stream.close();
+  }
+}

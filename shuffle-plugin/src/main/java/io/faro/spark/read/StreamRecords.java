@@ -1,0 +1,57 @@
+package io.faro.spark.read;
+
+import java.io.IOException;
+import java.io.InputStream;
+import org.apache.spark.shuffle.FetchFailedException;
+
+/** The records of a part that Spark's iterator hands over as the stream of a file. */
+final class StreamRecords implements RecordSource {
+  private static final int CHUNK_BYTES = 8 << 10;
+
+  private final StreamPart part;
+
+  StreamRecords(StreamPart part) {
+    this.part = part;
+  }
+
+  /** Its close leaves the part open: the rest is read after a failure. */
+  @Override
+  public InputStream open() {
+    return new InputStream() {
+      @Override
+      public int read() throws IOException {
+        byte[] one = new byte[1];
+        return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+      }
+
+      @Override
+      public int read(byte[] to, int offset, int length) throws IOException {
+        return part.read(to, offset, length);
+      }
+
+      @Override
+      public int available() throws IOException {
+        return part.available();
+      }
+    };
+  }
+
+  @Override
+  public boolean failed(Throwable problem, boolean decompressing, boolean handedOut) throws FetchFailedException {
+    if (!decompressing) {
+      return false;
+    }
+    FetchFailedException corrupt;
+    try {
+      corrupt = part.corrupt(problem.toString(), new byte[CHUNK_BYTES]);
+    } catch (IOException e) {
+      throw part.unreadable(problem);
+    }
+    throw corrupt;
+  }
+
+  @Override
+  public void close() throws IOException {
+    part.close();
+  }
+}
