@@ -126,6 +126,37 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_forget<'local>(
         .resolve::<Typed>();
 }
 
+/// `ServiceNative.host`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_host<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    replicas: jint,
+    at: jint,
+    of: jint,
+    card: JByteArray<'local>,
+) {
+    env.with_env(|env| -> Outcome<()> {
+        let replicas = u8::try_from(replicas)
+            .map_err(|_| Failure::Argument(format!("{replicas} replicas, 0 to 3 are allowed")))?;
+        let card = env.convert_byte_array(&card)?;
+        Ok(client(handle)?.host(replicas, at as u32, of as u32, &card)?)
+    })
+    .resolve::<Typed>();
+}
+
+/// `ServiceNative.behind`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_behind<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+) -> jlong {
+    env.with_env(|_| -> Outcome<jlong> { Ok(client(handle)?.behind()? as jlong) })
+        .resolve::<Typed>()
+}
+
 /// `ServiceNative.end`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_service_ServiceNative_end<'local>(

@@ -4,12 +4,13 @@ use crate::handed::Handed;
 use crate::lend::Loans;
 use crate::message::{Hello, Key};
 use crate::options::Options;
+use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
 use crate::store::{Held, Holding, KeepError, KeptNow, Store};
 use faro_endpoint::{Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
 use faro_sync::lock;
 use faro_wire::OutputId;
 use ring::digest;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -34,15 +35,25 @@ pub(crate) struct Application {
     secret: SecretHash,
     store: Arc<Store>,
     endpoint: Arc<Endpoint>,
-    resolver: Mutex<Option<JoinHandle<()>>>,
+    replicas: Arc<Replicas>,
+    pages: Arc<Pages>,
+    copying: Copying,
+    threads: Mutex<Vec<JoinHandle<()>>>,
     connections: AtomicUsize,
     activity: Mutex<Activity>,
+}
+
+/// What all applications' copies have in common.
+#[derive(Clone)]
+pub(crate) struct Copying {
+    pub(crate) throttle: Arc<Throttle>,
+    pub(crate) counts: Arc<CopyCounts>,
 }
 
 /// What was heard of an application last.
 struct Activity {
     at: Instant,
-    /// Requests that its endpoint had served then.
+    /// Blocks that its endpoint had served then. Not requests: services ask each other for more all the time.
     served: u64,
 }
 
@@ -69,11 +80,16 @@ impl Application {
         hello: &Hello,
         owner: u32,
         store: Arc<Store>,
-        options: &Options,
+        (options, copying): (&Options, Copying),
         now: Instant,
     ) -> Result<Arc<Self>, EndpointError> {
         let endpoint = open(hello, options)?;
-        let resolver = resolver(Arc::clone(&endpoint), Arc::clone(&store));
+        let pages = Arc::new(Pages::new(store.path()));
+        let resolver = resolver(
+            Arc::clone(&endpoint),
+            Arc::clone(&store),
+            Arc::clone(&pages),
+        );
         let resolver = resolver.inspect_err(|_| endpoint.close())?;
         Ok(Arc::new(Self {
             key,
@@ -83,7 +99,10 @@ impl Application {
             secret: SecretHash::of(&hello.secret),
             store,
             endpoint,
-            resolver: Mutex::new(Some(resolver)),
+            replicas: Arc::default(),
+            pages,
+            copying,
+            threads: Mutex::new(vec![resolver]),
             connections: AtomicUsize::new(0),
             activity: Mutex::new(Activity { at: now, served: 0 }),
         }))
@@ -122,13 +141,41 @@ impl Application {
         let kept = self.store.keep(id, handed)?;
         if kept.replaced {
             // The endpoint may know the older files.
-            self.answer(id);
+            answer(&self.endpoint, &self.store, &self.pages, id);
         }
+        self.replicas.kept(id);
         Ok(kept)
     }
 
-    fn answer(&self, id: OutputId) {
-        answer(&self.endpoint, &self.store, id);
+    /// Another service of the application, or this one, has that card. The first of these messages that wants copies
+    /// starts to make them.
+    ///
+    /// # Errors
+    /// The message says what cannot be, or there is no thread.
+    pub(crate) fn host(&self, place: (u8, u32, u32), card: Vec<u8>) -> Result<(), String> {
+        if !self.replicas.told(place, card, &self.store)? {
+            return Ok(());
+        }
+        let copier = Copier {
+            application: self.name.clone(),
+            endpoint: Arc::clone(&self.endpoint),
+            store: Arc::clone(&self.store),
+            replicas: Arc::clone(&self.replicas),
+            pages: Arc::clone(&self.pages),
+            throttle: Arc::clone(&self.copying.throttle),
+            counts: Arc::clone(&self.copying.counts),
+            has_said: AtomicBool::new(false),
+        };
+        let thread = std::thread::Builder::new()
+            .name("faro-copier".to_owned())
+            .spawn(move || copier.run());
+        lock(&self.threads).push(thread.map_err(|error| error.to_string())?);
+        Ok(())
+    }
+
+    /// Copies of its outputs that other services do not have yet.
+    pub(crate) fn replicas_behind(&self) -> u64 {
+        self.replicas.behind(&self.store)
     }
 
     /// What there is of these outputs for a reader of this host.
@@ -144,10 +191,15 @@ impl Application {
 
     /// Removes a shuffle's outputs.
     pub(crate) fn forget(&self, shuffle: u32) -> Holding {
-        self.endpoint.forget_shuffle(shuffle);
+        let close = || {
+            self.endpoint.forget_shuffle(shuffle);
+            self.endpoint.forget_shuffle(indexes_of(shuffle));
+        };
+        close();
         let gone = self.store.forget(shuffle);
         // A question between the two has opened files that are deleted now, and would keep their disk space.
-        self.endpoint.forget_shuffle(shuffle);
+        close();
+        self.replicas.removed(shuffle);
         gone
     }
 
@@ -166,9 +218,7 @@ impl Application {
 
     /// Since when neither an executor nor a reader was heard of; `None`: one is there.
     pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
-        let counters = self.endpoint.counters();
-        let served = counters.iter().find(|(name, _)| name == "servedRequests");
-        let served = served.map_or(0, |(_, value)| *value);
+        let [served, _] = self.served();
         let mut activity = lock(&self.activity);
         if self.connections.load(Ordering::Relaxed) > 0 || served != activity.served {
             *activity = Activity { at: now, served };
@@ -180,9 +230,11 @@ impl Application {
     /// Ends the endpoint. Idempotent.
     pub(crate) fn close(&self) {
         self.endpoint.close();
-        let resolver = lock(&self.resolver).take();
-        if resolver.is_some_and(|thread| thread.join().is_err()) {
-            log::error!("the resolver of {} panicked", self.name);
+        let threads = std::mem::take(&mut *lock(&self.threads));
+        for thread in threads {
+            if thread.join().is_err() {
+                log::error!("a thread of {} panicked", self.name);
+            }
         }
     }
 
@@ -229,21 +281,19 @@ fn open(hello: &Hello, options: &Options) -> Result<Arc<Endpoint>, EndpointError
     result
 }
 
-fn resolver(endpoint: Arc<Endpoint>, store: Arc<Store>) -> Result<JoinHandle<()>, EndpointError> {
+fn resolver(
+    endpoint: Arc<Endpoint>,
+    store: Arc<Store>,
+    pages: Arc<Pages>,
+) -> Result<JoinHandle<()>, EndpointError> {
     std::thread::Builder::new()
         .name("faro-resolver".to_owned())
         .spawn(move || {
             while !endpoint.is_closed() {
                 for id in endpoint.unresolved(QUESTIONS, QUESTION_WAIT) {
-                    answer(&endpoint, &store, id);
+                    answer(&endpoint, &store, &pages, id);
                 }
             }
         })
         .map_err(EndpointError::Thread)
-}
-
-fn answer(endpoint: &Endpoint, store: &Store, id: OutputId) {
-    // Held until the endpoint has opened the files: paths of open files are good for as long as they are open.
-    let found = store.find(id);
-    endpoint.resolve(id, found.as_ref().map(|found| found.files.clone()));
 }

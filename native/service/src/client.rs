@@ -91,7 +91,7 @@ impl Client {
                 card,
             }),
             Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-            Reply::Done | Reply::Lent(_) => Err(ClientError::Unexpected),
+            Reply::Done | Reply::Behind(_) | Reply::Lent(_) => Err(ClientError::Unexpected),
         }
     }
 
@@ -145,6 +145,21 @@ impl Client {
     /// The service was not told.
     pub fn forget(&self, shuffle: u32) -> Result<(), ClientError> {
         self.tell(&Request::Forget { shuffle }, &[])
+    }
+
+    /// Service `at` of the application's `of` services has that card; each output is to have `replicas` copies.
+    ///
+    /// # Errors
+    /// The service was not told.
+    pub fn host(&self, replicas: u8, at: u32, of: u32, card: &[u8]) -> Result<(), ClientError> {
+        let card = card.to_owned();
+        let host = Request::Host {
+            replicas,
+            at,
+            of,
+            card,
+        };
+        self.tell(&host, &[])
     }
 
     /// The application has ended.
@@ -228,16 +243,43 @@ impl Client {
                     }
                 }
                 Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-                Reply::Welcome { .. } | Reply::Done => Err(ClientError::Unexpected),
+                Reply::Welcome { .. } | Reply::Done | Reply::Behind(_) => {
+                    Err(ClientError::Unexpected)
+                }
             }
         })
     }
 
+    /// Copies of the application's outputs of this host that other services do not have yet.
+    ///
+    /// # Errors
+    /// The service does not say.
+    pub fn behind(&self) -> Result<u64, ClientError> {
+        self.exchange(&Request::Behind, &[], |reply| match reply {
+            Reply::Behind(copies) => Some(copies),
+            Reply::Done | Reply::Refused { .. } | Reply::Welcome { .. } | Reply::Lent(_) => None,
+        })
+    }
+
     fn tell(&self, request: &Request, files: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        self.exchange(request, files, |reply| match reply {
+            Reply::Done => Some(()),
+            Reply::Behind(_) | Reply::Refused { .. } | Reply::Welcome { .. } | Reply::Lent(_) => {
+                None
+            }
+        })
+    }
+
+    /// `expected` takes the answer that the request may have.
+    fn exchange<T>(
+        &self,
+        request: &Request,
+        files: &[BorrowedFd<'_>],
+        expected: impl FnOnce(Reply) -> Option<T>,
+    ) -> Result<T, ClientError> {
         self.on_connection(|socket| match ask(socket, request, files)? {
-            Reply::Done => Ok(()),
             Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-            Reply::Welcome { .. } | Reply::Lent(_) => Err(ClientError::Unexpected),
+            reply => expected(reply).ok_or(ClientError::Unexpected),
         })
     }
 

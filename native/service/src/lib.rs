@@ -3,12 +3,13 @@
 //! ```text
 //!   executor ── client ──▶ Unix socket (SEQPACKET, SCM_RIGHTS) ──▶ listener ──▶ service ──▶ application
 //!                                                                                   │           │
-//!   options    what the daemon is started with                                      │           ├─ store     links, descriptors
+//!   options    what the daemon is started with                                      │           ├─ store     links (named in `links`), descriptors
 //!   message    the layouts of requests and answers; no I/O                          │           └─ endpoint  serves readers
 //!   socket     one message and its descriptors                                      └─ record    what a restart finds
 //!   handed     what was handed over, checked
 //!   lend       which outputs a reader of this host may read, and their files
 //!   connections   how many there are, in all and of each user
+//!   replica    copies on the services of other hosts
 //!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)
 //! ```
 //! An application proves itself by a token that only its executors know; its name here is a hash of it. So one
@@ -20,11 +21,13 @@ mod client;
 mod connections;
 mod handed;
 mod lend;
+mod links;
 mod listener;
 mod message;
 mod metrics;
 mod options;
 mod record;
+mod replica;
 mod service;
 mod socket;
 mod status;
@@ -39,6 +42,7 @@ pub use message::{
 pub use metrics::Metrics;
 pub use options::{Options, Users, CONNECTIONS, SOCKET};
 pub use record::Record;
+pub use replica::order;
 pub use service::{Service, ServiceError};
 pub use socket::{receive, send, Received, SocketError};
 pub use status::{ask_status, Figures, Status};

@@ -237,7 +237,7 @@ enum First {
 
 /// To a message of an executor.
 enum Answer {
-    Done,
+    Plain(Reply),
     Lent(Loans),
 }
 
@@ -316,7 +316,9 @@ impl Connection<'_> {
                 Request::Output { .. }
                 | Request::Lend { .. }
                 | Request::Forget { .. }
-                | Request::End,
+                | Request::End
+                | Request::Host { .. }
+                | Request::Behind,
             ) => {
                 let text = "the first message is no greeting".to_owned();
                 Err((Refusal::Message, text))
@@ -333,7 +335,7 @@ impl Connection<'_> {
                 other => other?,
             };
             match self.answer(application, received) {
-                Ok(Answer::Done) => self.reply(&Reply::Done)?,
+                Ok(Answer::Plain(reply)) => self.reply(&reply)?,
                 Ok(Answer::Lent(loans)) => self.lend(loans)?,
                 Err(refused) => {
                     self.service
@@ -375,6 +377,8 @@ impl Connection<'_> {
                         KeepError::Quota { .. } => Refusal::Quota,
                         KeepError::Full => Refusal::Full,
                         KeepError::Ended => Refusal::Ended,
+                        // These two are of copies.
+                        KeepError::Removed | KeepError::Own => Refusal::Message,
                         KeepError::Descriptors { .. }
                         | KeepError::Linking(_)
                         | KeepError::Unreadable(_) => Refusal::System,
@@ -382,15 +386,29 @@ impl Connection<'_> {
                     (why, error.to_string())
                 })?;
                 self.service.count_kept(kept.how);
-                Ok(Answer::Done)
+                Ok(Answer::Plain(Reply::Done))
             }
             Request::Forget { shuffle } => {
                 self.service.count_removed(application.forget(shuffle));
-                Ok(Answer::Done)
+                Ok(Answer::Plain(Reply::Done))
+            }
+            Request::Host {
+                replicas,
+                at,
+                of,
+                card,
+            } => application
+                .host((replicas, at, of), card)
+                .map(|()| Answer::Plain(Reply::Done))
+                // The connection goes on: outputs are handed over by it.
+                .map_err(|text| (Refusal::Full, text)),
+            Request::Behind => {
+                let behind = application.replicas_behind();
+                Ok(Answer::Plain(Reply::Behind(behind)))
             }
             Request::End => {
                 self.service.end(application.key, "has ended");
-                Ok(Answer::Done)
+                Ok(Answer::Plain(Reply::Done))
             }
             Request::Lend {
                 shuffle,

@@ -8,12 +8,15 @@
 //!   END      (nothing)
 //!   LEND     u32 shuffle | u8 files | u16 n | n i64 map   which outputs there are; with files, their descriptors too
 //!   STATUS   "faro" | u16 version                         not from executors: what the service has, see `status`
+//!   HOST     u8 replicas | u32 at | u32 of | bytes card   service `at` of the application's `of` services
+//!   BEHIND   (nothing)                                    how many copies the application's outputs of here lack
 //!  answer  | u8 kind | body
 //!   WELCOME  bytes card
 //!   DONE     (nothing)
 //!   LENT     u16 n | n u8                                 0: not here, 1: all empty, 2: has data; descriptors as OUTPUT's
 //!   REFUSED  u8 why | text
-//!   STATUS   text version | 11 u64, see `status`
+//!   STATUS   text version | 15 u64, see `status`
+//!   BEHIND   u64 copies
 //!  text, bytes: u16 length, then as many bytes
 //! ```
 //! HELLO and STATUS begin with their version, so that another version can be refused with a line that names both.
@@ -36,6 +39,13 @@ pub const MAX_LEND_FILES: usize = 126;
 const MAX_NAME: usize = 255;
 /// The longest secret of Spark.
 const MAX_SECRET: usize = 2 << 10;
+/// An answer's first byte; 4 is that of a status.
+const BEHIND: u8 = 5;
+const LENT: u8 = 6;
+/// A request's first byte.
+const LEND: u8 = 6;
+/// The longest card.
+const MAX_CARD: usize = 4 << 10;
 const MAGIC: &[u8; 4] = b"faro";
 const TOKEN_BYTES: usize = 32;
 
@@ -135,6 +145,16 @@ pub enum Request {
     End,
     /// What the service has; the first and only message of a connection.
     Status,
+    /// One of the services of the application, by its place in their list.
+    Host {
+        /// Copies of each output.
+        replicas: u8,
+        at: u32,
+        of: u32,
+        card: Vec<u8>,
+    },
+    /// How many copies of the application's outputs of this host other services do not have yet.
+    Behind,
 }
 
 /// What the service answers.
@@ -151,6 +171,8 @@ pub enum Reply {
         why: Refusal,
         text: String,
     },
+    /// Copies that other services do not have yet.
+    Behind(u64),
 }
 
 /// What there is of a map output.
@@ -272,7 +294,7 @@ impl Request {
                 files,
                 maps,
             } => {
-                out.push(9);
+                out.push(LEND);
                 out.extend_from_slice(&shuffle.to_le_bytes());
                 out.push(u8::from(*files));
                 // What is longer than a message is refused when it is sent.
@@ -287,6 +309,19 @@ impl Request {
                 out.extend_from_slice(MAGIC);
                 out.extend_from_slice(&VERSION.to_le_bytes());
             }
+            Self::Host {
+                replicas,
+                at,
+                of,
+                card,
+            } => {
+                out.push(8);
+                out.push(*replicas);
+                out.extend_from_slice(&at.to_le_bytes());
+                out.extend_from_slice(&of.to_le_bytes());
+                put(&mut out, card);
+            }
+            Self::Behind => out.push(9),
         }
         out
     }
@@ -312,7 +347,7 @@ impl Request {
                 body.version()?;
                 Self::Status
             }
-            9 => {
+            LEND => {
                 let (shuffle, files) = (body.shuffle()?, body.flag("files")?);
                 let count = match files {
                     true => body.count(MAX_LEND_FILES, "1 to 126")?,
@@ -325,6 +360,13 @@ impl Request {
                     maps,
                 }
             }
+            8 => Self::Host {
+                replicas: body.u8("replicas")?,
+                at: u32::from_le_bytes(body.array("place of a service")?),
+                of: u32::from_le_bytes(body.array("number of services")?),
+                card: body.bytes("card", MAX_CARD, "up to 4096")?.to_vec(),
+            },
+            9 => Self::Behind,
             got => return Err(MessageError::Kind { got }),
         };
         body.end()?;
@@ -344,7 +386,7 @@ impl Reply {
             }
             Self::Done => out.push(2),
             Self::Lent(all) => {
-                out.push(9);
+                out.push(LENT);
                 out.extend_from_slice(&(all.len() as u16).to_le_bytes());
                 out.extend(all.iter().map(|lent| *lent as u8));
             }
@@ -354,6 +396,10 @@ impl Reply {
                 let cut = text.char_indices().take(500).last();
                 let end = cut.map_or(0, |(at, c)| at + c.len_utf8());
                 put(&mut out, &text.as_bytes()[..end]);
+            }
+            Self::Behind(copies) => {
+                out.push(BEHIND);
+                out.extend_from_slice(&copies.to_le_bytes());
             }
         }
         out
@@ -381,7 +427,8 @@ impl Reply {
                     text: String::from_utf8_lossy(text).into_owned(),
                 }
             }
-            9 => {
+            BEHIND => Self::Behind(body.u64("copies")?),
+            LENT => {
                 let count = body.count(MAX_LEND, "1 to 1000")?;
                 let lent = |_| match body.u8("what is lent")? {
                     0 => Ok(Lent::NotHere),

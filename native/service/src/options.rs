@@ -47,4 +47,6 @@ pub struct Options {
     /// After so long without an executor and without a reader an application's outputs go.
     pub idle: Duration,
     pub users: Users,
+    /// Most bytes a second that are copied from other services, of all applications.
+    pub replica_bandwidth: u64,
 }

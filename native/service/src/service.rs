@@ -1,10 +1,11 @@
 //! All applications of this host: who may register, how many there are, and when their outputs go.
 
-use crate::application::Application;
+use crate::application::{Application, Copying};
 use crate::connections::share_of_user;
 use crate::message::{Hello, Key, Refusal};
 use crate::options::{Options, Users};
 use crate::record::{Boot, Record};
+use crate::replica::Throttle;
 use crate::status::{Figures, Status};
 use crate::store::{Held, Holding, KeptAs, Store};
 use faro_sync::lock;
@@ -86,6 +87,7 @@ pub struct Service {
     boot: Boot,
     held: Arc<Held>,
     pub(crate) lending: Arc<Held>,
+    copying: Copying,
     applications: Mutex<HashMap<Key, Known>>,
     pub(crate) counters: Counters,
     /// Locked as long as this lives.
@@ -116,6 +118,10 @@ impl Service {
             boot,
             held,
             lending,
+            copying: Copying {
+                throttle: Arc::new(Throttle::new(options.replica_bandwidth)),
+                counts: Arc::default(),
+            },
             applications: Mutex::default(),
             counters: Counters::default(),
             _locks: locks,
@@ -243,7 +249,8 @@ impl Service {
             Entry::Vacant(_) => Arc::new(self.make_store(key, hello, owner)?),
         };
         let now = Instant::now();
-        let started = Application::start(key, hello, owner, Arc::clone(&store), &self.options, now);
+        let how = (&self.options, self.copying.clone());
+        let started = Application::start(key, hello, owner, Arc::clone(&store), how, now);
         let application = started.map_err(|error| {
             if store.holding().outputs == 0 {
                 remove_directory(&self.place_of(key));
@@ -344,7 +351,7 @@ impl Service {
     /// What it has and did.
     pub fn status(&self) -> Status {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let mut executors = 0;
+        let (mut executors, mut behind) = (0, 0);
         let mut served = [0, 1].map(|at| get(&self.counters.served[at]));
         let mut holding = Holding::default();
         let applications = lock(&self.applications);
@@ -355,11 +362,13 @@ impl Service {
                     let more = application.served();
                     served = [served[0] + more[0], served[1] + more[1]];
                     executors += application.executors() as u64;
+                    behind += application.replicas_behind();
                     application.holding()
                 }
             };
             holding.outputs += more.outputs;
             holding.bytes += more.bytes;
+            holding.replicas += more.replicas;
         }
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -374,6 +383,10 @@ impl Service {
             lent: get(&self.counters.lent),
             served_blocks: served[0],
             served_bytes: served[1],
+            replicas: holding.replicas as u64,
+            replicas_behind: behind,
+            copied_bytes: get(&self.copying.counts.bytes),
+            copies_refused: get(&self.copying.counts.refused),
         }
     }
 

@@ -34,6 +34,14 @@ pub struct Status {
     pub served_bytes: u64,
     /// Outputs whose files were given to readers of this host.
     pub lent: u64,
+    /// Of `outputs`, copies of outputs of other hosts.
+    pub replicas: u64,
+    /// Copies of outputs of this host that other services have not reported yet.
+    pub replicas_behind: u64,
+    /// Bytes that were copied here.
+    pub copied_bytes: u64,
+    /// Copies that could not be made or kept here.
+    pub copies_refused: u64,
 }
 
 impl Status {
@@ -52,6 +60,10 @@ impl Status {
             ("served_blocks_total", self.served_blocks),
             ("served_bytes_total", self.served_bytes),
             ("lent_total", self.lent),
+            ("replicas", self.replicas),
+            ("replicas_behind", self.replicas_behind),
+            ("copied_bytes_total", self.copied_bytes),
+            ("copies_refused_total", self.copies_refused),
         ]
     }
 
@@ -87,6 +99,10 @@ impl Status {
             served_blocks: body.u64("served blocks")?,
             served_bytes: body.u64("served bytes")?,
             lent: body.u64("lent")?,
+            replicas: body.u64("replicas")?,
+            replicas_behind: body.u64("replicas behind")?,
+            copied_bytes: body.u64("copied bytes")?,
+            copies_refused: body.u64("copies refused")?,
         };
         body.end()?;
         Ok(status)
@@ -106,6 +122,8 @@ pub fn ask_status(directory: &Path, timeout: Duration) -> Result<(u32, Status), 
     }
     match Reply::decode(&answer)? {
         Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-        Reply::Welcome { .. } | Reply::Done | Reply::Lent(_) => Err(ClientError::Unexpected),
+        Reply::Welcome { .. } | Reply::Done | Reply::Lent(_) | Reply::Behind(_) => {
+            Err(ClientError::Unexpected)
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //!   <key>/application           who it is (`record`)
 //!   <key>/<shuffle>_<map>_<generation>.data, .index
+//!   <key>/replica_<shuffle>_<map>_<generation>.data, .index        copies of outputs of other hosts
 //! ```
 //! A name says all there is to know of a link, so there is no list that could disagree with the directory. The data
 //! file is linked first and the index last: without its index, a data file is no output, and is removed when the
@@ -13,13 +14,16 @@
 //! are kept open instead. They end with the service.
 
 use crate::handed::{Handed, HandedError};
+pub use crate::links::Kind;
+use crate::links::{is_list, Link, Part};
 use crate::message::Lent;
 use faro_endpoint::OutputFiles;
 use faro_sync::lock;
 use faro_wire::OutputId;
 use rustix::fs::{linkat, unlinkat, AtFlags, Mode, OFlags, CWD};
 use rustix::io::Errno;
-use std::collections::HashMap;
+use rustix::process::geteuid;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -30,6 +34,9 @@ use thiserror::Error;
 
 /// Most outputs of an application; each takes some 100 bytes of memory.
 pub const MAX_OUTPUTS: usize = 1 << 20;
+
+/// Most shuffles that are known to be removed; their ids grow, so the lowest go.
+const MAX_REMOVED: usize = 1 << 16;
 
 /// Why an output is not kept.
 #[derive(Debug, Error)]
@@ -46,6 +53,10 @@ pub enum KeepError {
     Descriptors { linking: Errno, held: usize },
     #[error("its files cannot be linked: {0}")]
     Linking(Errno),
+    #[error("its shuffle was removed")]
+    Removed,
+    #[error("an executor of this host has handed it over")]
+    Own,
     #[error("its files cannot be opened by this service: {0}")]
     Unreadable(io::Error),
 }
@@ -100,6 +111,7 @@ enum Place {
 
 #[derive(Debug)]
 struct Kept {
+    kind: Kind,
     generation: u64,
     has_data: bool,
     bytes: u64,
@@ -111,15 +123,65 @@ struct State {
     outputs: HashMap<OutputId, Kept>,
     bytes: u64,
     generation: u64,
+    /// Own outputs of each shuffle.
+    own: HashMap<u32, u64>,
+    replicas: usize,
+    /// Shuffles of which no copy is kept any more, the latest ones.
+    removed: BTreeSet<u32>,
     /// Nothing more is kept.
     ended: bool,
+}
+
+impl State {
+    fn insert(&mut self, id: OutputId, kept: Kept) -> Option<Kept> {
+        self.bytes += kept.bytes;
+        match kept.kind {
+            Kind::Own => *self.own.entry(id.shuffle_id).or_default() += 1,
+            Kind::Replica => self.replicas += 1,
+        }
+        let older = self.outputs.insert(id, kept);
+        older.inspect(|older| self.gone(id, older))
+    }
+
+    fn remove(&mut self, id: OutputId) -> Option<Kept> {
+        let kept = self.outputs.remove(&id);
+        kept.inspect(|kept| self.gone(id, kept))
+    }
+
+    fn gone(&mut self, id: OutputId, kept: &Kept) {
+        self.bytes -= kept.bytes;
+        match kept.kind {
+            Kind::Replica => self.replicas -= 1,
+            Kind::Own => {
+                let left = self.own.get_mut(&id.shuffle_id);
+                let left = left.map_or(0, |count| {
+                    *count -= 1;
+                    *count
+                });
+                if left == 0 {
+                    self.own.remove(&id.shuffle_id);
+                }
+            }
+        }
+    }
+
+    /// No copy of that shuffle is kept from now on.
+    fn shuffle_removed(&mut self, shuffle: u32) {
+        self.removed.insert(shuffle);
+        if self.removed.len() > MAX_REMOVED {
+            self.removed.pop_first();
+        }
+    }
 }
 
 /// What a store has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holding {
+    /// Copies too.
     pub outputs: usize,
     pub bytes: u64,
+    /// Copies of outputs of other hosts.
+    pub replicas: usize,
 }
 
 /// Where an output's files are, as long as this value lives.
@@ -177,15 +239,17 @@ impl Store {
     /// # Errors
     /// The directory cannot be read.
     pub fn recover(&self, owner: u32) -> io::Result<usize> {
-        let mut found: HashMap<(OutputId, u64), [bool; 2]> = HashMap::new();
+        let mut found: HashMap<(OutputId, u64, Kind), [bool; 2]> = HashMap::new();
         let mut removed = 0;
         for entry in std::fs::read_dir(&self.path)? {
             let name = entry?.file_name();
             let name = name.to_string_lossy();
             match Link::parse(&name) {
                 Some(link) => {
-                    found.entry((link.id, link.generation)).or_default()[link.part as usize] = true;
+                    let key = (link.id, link.generation, link.kind);
+                    found.entry(key).or_default()[link.part as usize] = true;
                 }
+                None if is_list(&name) => self.remove_name(&name),
                 None if crate::record::Record::is_name(&name) => {}
                 None => {
                     removed += 1;
@@ -196,18 +260,19 @@ impl Store {
         let mut found: Vec<_> = found.into_iter().collect();
         found.sort_unstable_by_key(|(key, _)| *key);
         let mut state = lock(&self.state);
-        for ((id, generation), [has_index, has_data]) in found {
+        for ((id, generation, kind), [has_index, has_data]) in found {
             state.generation = state.generation.max(generation);
+            let owner = match kind {
+                Kind::Own => owner,
+                Kind::Replica => geteuid().as_raw(),
+            };
             let kept = match has_index {
-                true => self.check_again(id, generation, has_data, owner),
+                true => self.check_again((kind, id, generation), has_data, owner),
                 false => None,
             };
             let loser = match kept {
                 // A higher generation of the same output.
-                Some(kept) => {
-                    state.bytes += kept.bytes;
-                    state.outputs.insert(id, kept)
-                }
+                Some(kept) => state.insert(id, kept),
                 None => {
                     log::warn!(
                         "map output {}/{} in {} is not whole and is removed",
@@ -215,15 +280,14 @@ impl Store {
                         id.map_id,
                         self.path.display()
                     );
-                    self.unlink(id, generation, true);
+                    self.unlink((kind, id, generation), true);
                     removed += 1 + usize::from(has_data && has_index);
                     None
                 }
             };
             if let Some(loser) = loser {
-                state.bytes -= loser.bytes;
                 removed += 1 + usize::from(loser.has_data);
-                self.unlink(id, loser.generation, loser.has_data);
+                self.unlink((loser.kind, id, loser.generation), loser.has_data);
             }
         }
         Ok(removed)
@@ -231,8 +295,7 @@ impl Store {
 
     fn check_again(
         &self,
-        id: OutputId,
-        generation: u64,
+        (kind, id, generation): (Kind, OutputId, u64),
         has_data: bool,
         owner: u32,
     ) -> Option<Kept> {
@@ -240,6 +303,7 @@ impl Store {
             // Not a symbolic link, and not a pipe that would make the service wait.
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
             let name = Link {
+                kind,
                 id,
                 generation,
                 part,
@@ -251,6 +315,7 @@ impl Store {
         let data = has_data.then(|| open(Part::Data)).transpose().ok()?;
         let handed = Handed::check(index, data, owner).ok()?;
         Some(Kept {
+            kind,
             generation,
             has_data,
             bytes: handed.bytes,
@@ -263,27 +328,21 @@ impl Store {
     /// # Errors
     /// See `KeepError`; then all is as before.
     pub fn keep(&self, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
+        self.keep_as(Kind::Own, id, handed)
+    }
+
+    /// As `keep`. A copy takes the place of an older copy only, and none of a removed shuffle is kept.
+    ///
+    /// # Errors
+    /// See `KeepError`; then all is as before.
+    pub fn keep_as(&self, kind: Kind, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
         let mut state = lock(&self.state);
-        if state.ended {
-            return Err(KeepError::Ended);
-        }
-        let older = state.outputs.get(&id).map(|older| older.bytes);
-        let replaced = older.is_some();
-        let held = state.bytes - older.unwrap_or(0);
-        if held.saturating_add(handed.bytes) > self.quota {
-            return Err(KeepError::Quota {
-                held,
-                more: handed.bytes,
-                quota: self.quota,
-            });
-        }
-        if state.outputs.len() >= MAX_OUTPUTS && !replaced {
-            return Err(KeepError::Full);
-        }
+        self.check_room(&state, kind, id, handed.bytes)?;
+        let replaced = state.outputs.contains_key(&id);
         state.generation += 1;
         let generation = state.generation;
         let (bytes, has_data) = (handed.bytes, handed.data.is_some());
-        let place = match self.link(id, generation, &handed) {
+        let place = match self.link((kind, id, generation), &handed) {
             Ok(()) => Place::Linked,
             Err(linking @ (Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::MLINK)) => {
                 let files = [Some(handed.index), handed.data];
@@ -295,6 +354,7 @@ impl Store {
             Err(errno) => return Err(KeepError::Linking(errno)),
         };
         let kept = Kept {
+            kind,
             generation,
             has_data,
             bytes,
@@ -308,19 +368,61 @@ impl Store {
             Place::Linked => KeptAs::Links,
             Place::Held(_) => KeptAs::Descriptors,
         };
-        state.bytes = held + bytes;
-        if let Some(older) = state.outputs.insert(id, kept) {
+        if let Some(older) = state.insert(id, kept) {
             self.remove(id, older);
         }
         Ok(KeptNow { how, replaced })
     }
 
+    /// Whether a copy of so many bytes could be kept now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn has_room(&self, id: OutputId, bytes: u64) -> Result<(), KeepError> {
+        self.check_room(&lock(&self.state), Kind::Replica, id, bytes)
+    }
+
+    fn check_room(
+        &self,
+        state: &State,
+        kind: Kind,
+        id: OutputId,
+        more: u64,
+    ) -> Result<(), KeepError> {
+        if state.ended {
+            return Err(KeepError::Ended);
+        }
+        let older = state.outputs.get(&id);
+        if kind == Kind::Replica {
+            if state.removed.contains(&id.shuffle_id) {
+                return Err(KeepError::Removed);
+            }
+            if older.is_some_and(|older| older.kind == Kind::Own) {
+                return Err(KeepError::Own);
+            }
+        }
+        let held = state.bytes - older.map_or(0, |older| older.bytes);
+        let quota = self.quota;
+        if held.saturating_add(more) > quota {
+            return Err(KeepError::Quota { held, more, quota });
+        }
+        if state.outputs.len() >= MAX_OUTPUTS && older.is_none() {
+            return Err(KeepError::Full);
+        }
+        Ok(())
+    }
+
     /// The data file's link first: see the module's comment.
-    fn link(&self, id: OutputId, generation: u64, handed: &Handed) -> Result<(), Errno> {
+    fn link(
+        &self,
+        (kind, id, generation): (Kind, OutputId, u64),
+        handed: &Handed,
+    ) -> Result<(), Errno> {
         let link = |file: &File, part| {
             // The kernel follows this link to the open file itself, not to a path.
             let from = format!("/proc/self/fd/{}", file.as_raw_fd());
             let name = Link {
+                kind,
                 id,
                 generation,
                 part,
@@ -332,7 +434,7 @@ impl Store {
             link(data, Part::Data)?;
         }
         link(&handed.index, Part::Index)
-            .inspect_err(|_| self.unlink(id, generation, handed.data.is_some()))
+            .inspect_err(|_| self.unlink((kind, id, generation), handed.data.is_some()))
     }
 
     /// The output, if it is here.
@@ -356,6 +458,7 @@ impl Store {
         let link = |part| {
             self.path.join(
                 Link {
+                    kind: kept.kind,
                     id,
                     generation,
                     part,
@@ -386,27 +489,62 @@ impl Store {
 
     /// Removes a shuffle's outputs; what that was.
     pub fn forget(&self, shuffle: u32) -> Holding {
-        self.remove_where(|id| id.shuffle_id == shuffle)
+        lock(&self.state).shuffle_removed(shuffle);
+        self.remove_where(|id, _| id.shuffle_id == shuffle)
+    }
+
+    /// Removes the copies of a shuffle's outputs; what that was.
+    pub fn forget_replicas(&self, shuffle: u32) -> Holding {
+        lock(&self.state).shuffle_removed(shuffle);
+        self.remove_where(|id, kind| id.shuffle_id == shuffle && kind == Kind::Replica)
+    }
+
+    /// All that is here.
+    pub fn all(&self) -> Vec<OutputId> {
+        lock(&self.state).outputs.keys().copied().collect()
+    }
+
+    /// Whose output it is; `None`: it is not here.
+    pub fn kind_of(&self, id: OutputId) -> Option<Kind> {
+        lock(&self.state).outputs.get(&id).map(|kept| kept.kind)
+    }
+
+    /// Of its index and its data file, if it is here.
+    pub fn bytes_of(&self, id: OutputId) -> Option<u64> {
+        lock(&self.state).outputs.get(&id).map(|kept| kept.bytes)
+    }
+
+    /// How many outputs of each shuffle executors of this host have handed over.
+    pub fn own_by_shuffle(&self) -> HashMap<u32, u64> {
+        lock(&self.state).own.clone()
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Removes all outputs, and keeps none from now on; what that was.
     pub fn end(&self) -> Holding {
         lock(&self.state).ended = true;
-        self.remove_where(|_| true)
+        self.remove_where(|_, _| true)
     }
 
-    fn remove_where(&self, goes: impl Fn(&OutputId) -> bool) -> Holding {
+    fn remove_where(&self, goes: impl Fn(&OutputId, Kind) -> bool) -> Holding {
         let mut state = lock(&self.state);
-        let ids: Vec<_> = state.outputs.keys().copied().filter(goes).collect();
+        let outputs = state.outputs.iter();
+        let ids: Vec<_> = outputs
+            .filter(|(id, kept)| goes(id, kept.kind))
+            .map(|(id, _)| *id)
+            .collect();
         let mut gone = Holding::default();
         for id in ids {
-            if let Some(kept) = state.outputs.remove(&id) {
+            if let Some(kept) = state.remove(id) {
                 gone.outputs += 1;
+                gone.replicas += usize::from(kept.kind == Kind::Replica);
                 gone.bytes += kept.bytes;
                 self.remove(id, kept);
             }
         }
-        state.bytes -= gone.bytes;
         gone
     }
 
@@ -416,22 +554,24 @@ impl Store {
         Holding {
             outputs: state.outputs.len(),
             bytes: state.bytes,
+            replicas: state.replicas,
         }
     }
 
     fn remove(&self, id: OutputId, kept: Kept) {
         match kept.place {
-            Place::Linked => self.unlink(id, kept.generation, kept.has_data),
+            Place::Linked => self.unlink((kept.kind, id, kept.generation), kept.has_data),
             Place::Held(_) => {}
         }
     }
 
     /// The index first, so that no index is without its data file.
-    fn unlink(&self, id: OutputId, generation: u64, has_data: bool) {
+    fn unlink(&self, (kind, id, generation): (Kind, OutputId, u64), has_data: bool) {
         let parts = [Some(Part::Index), has_data.then_some(Part::Data)];
         for part in parts.into_iter().flatten() {
             self.remove_name(
                 &Link {
+                    kind,
                     id,
                     generation,
                     part,
@@ -468,50 +608,6 @@ impl Found {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
-    Index,
-    Data,
-}
-
-/// One name in the directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Link {
-    id: OutputId,
-    generation: u64,
-    part: Part,
-}
-
-impl Link {
-    fn name(self) -> String {
-        let Self { id, generation, .. } = self;
-        let end = match self.part {
-            Part::Index => "index",
-            Part::Data => "data",
-        };
-        format!("{}_{}_{generation}.{end}", id.shuffle_id, id.map_id)
-    }
-
-    /// Only what `name` writes.
-    fn parse(name: &str) -> Option<Self> {
-        let (ids, part) = match name.rsplit_once('.')? {
-            (ids, "index") => (ids, Part::Index),
-            (ids, "data") => (ids, Part::Data),
-            _ => return None,
-        };
-        let mut numbers = ids.split('_');
-        let link = Self {
-            id: OutputId {
-                shuffle_id: numbers.next()?.parse().ok()?,
-                map_id: numbers.next()?.parse().ok()?,
-            },
-            generation: numbers.next()?.parse().ok()?,
-            part,
-        };
-        (link.name() == name).then_some(link)
     }
 }
 

@@ -284,3 +284,79 @@ fn only_names_that_the_store_writes_are_read() {
         assert_eq!(Link::parse(name), None, "{name}");
     }
 }
+
+#[test]
+fn a_copy_is_no_output_of_this_host() {
+    let place = Place::new();
+    let store = place.store(1 << 30);
+    store
+        .keep_as(Kind::Replica, id(1), place.written(b"a copy"))
+        .unwrap();
+    store.keep(id(2), place.written(b"its own")).unwrap();
+    assert_eq!((store.holding().outputs, store.holding().replicas), (2, 1));
+    assert_eq!(store.own_by_shuffle(), HashMap::from([(3, 1)]));
+    assert_eq!(store.kind_of(id(1)), Some(Kind::Replica));
+    assert_eq!(
+        place.names(),
+        [
+            "3_2_2.data",
+            "3_2_2.index",
+            "replica_3_1_1.data",
+            "replica_3_1_1.index"
+        ]
+    );
+    // Found again as what they are.
+    let (store, removed) = place.recovered();
+    assert_eq!(removed, 0);
+    assert_eq!(store.kind_of(id(1)), Some(Kind::Replica));
+    assert_eq!(store.kind_of(id(2)), Some(Kind::Own));
+    let gone = store.forget_replicas(3);
+    assert_eq!((gone.outputs, gone.replicas), (1, 1));
+    assert_eq!(place.names(), ["3_2_2.data", "3_2_2.index"]);
+    assert_eq!(store.holding().replicas, 0);
+}
+
+#[test]
+fn an_executors_output_goes_before_a_copy() {
+    let place = Place::new();
+    let store = place.store(1 << 30);
+    let copy = |bytes| store.keep_as(Kind::Replica, id(1), place.written(bytes));
+    copy(b"a copy").unwrap();
+    assert!(copy(b"another copy").unwrap().replaced);
+    store.keep(id(1), place.written(b"its own")).unwrap();
+    assert_eq!(store.kind_of(id(1)), Some(Kind::Own));
+    assert!(matches!(copy(b"late").unwrap_err(), KeepError::Own));
+    assert_eq!((store.holding().outputs, store.holding().replicas), (1, 0));
+    assert_eq!(place.names().len(), 2);
+}
+
+#[test]
+fn no_copy_of_a_removed_shuffle_is_kept() {
+    let place = Place::new();
+    let store = place.store(1 << 30);
+    store.forget(3);
+    let late = store.keep_as(Kind::Replica, id(1), place.written(b"late"));
+    assert!(matches!(late.unwrap_err(), KeepError::Removed));
+    assert!(matches!(
+        store.has_room(id(1), 1).unwrap_err(),
+        KeepError::Removed
+    ));
+    assert_eq!(place.names(), [""; 0]);
+    // What an executor hands over is Spark's to remove.
+    store.keep(id(1), place.written(b"its own")).unwrap();
+}
+
+#[test]
+fn the_latest_removed_shuffles_are_known() {
+    let place = Place::new();
+    let store = place.store(1 << 30);
+    for shuffle in 0..=MAX_REMOVED as u32 {
+        store.forget(shuffle);
+    }
+    let of = |shuffle_id| OutputId {
+        shuffle_id,
+        map_id: 1,
+    };
+    assert!(store.has_room(of(0), 1).is_ok());
+    assert!(store.has_room(of(MAX_REMOVED as u32), 1).is_err());
+}

@@ -45,6 +45,7 @@ impl Host {
             quota: 1 << 30,
             idle: Duration::from_secs(3_600),
             users: Users::Own,
+            replica_bandwidth: 1 << 30,
         })
         .unwrap();
         let listener = Some(Listener::start(&service).unwrap());

@@ -44,6 +44,19 @@ fn requests() -> impl Strategy<Value = Request> {
         (0..=i32::MAX as u32).prop_map(|shuffle| Request::Forget { shuffle }),
         Just(Request::End),
         Just(Request::Status),
+        Just(Request::Behind),
+        (
+            any::<u8>(),
+            any::<u32>(),
+            any::<u32>(),
+            proptest::collection::vec(any::<u8>(), 0..4_097)
+        )
+            .prop_map(|(replicas, at, of, card)| Request::Host {
+                replicas,
+                at,
+                of,
+                card
+            }),
     ]
 }
 
@@ -69,6 +82,7 @@ proptest! {
             Reply::Done,
             Reply::Lent(vec![Lent::NotHere, Lent::Empty, Lent::Whole]),
             Reply::Lent(vec![Lent::Whole; 1_000]),
+            Reply::Behind(card.len() as u64),
             Reply::Refused { why: Refusal::Quota, text: text.clone() },
         ] {
             prop_assert_eq!(Reply::decode(&reply.encode()).unwrap(), reply);
@@ -76,12 +90,13 @@ proptest! {
     }
 
     #[test]
-    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 11]>()) {
+    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 15]>()) {
         let [applications, executors, outputs, output_bytes, linked, kept_open, refused, removed, served_blocks,
-             served_bytes, lent] = figures;
+             served_bytes, lent, replicas, replicas_behind, copied_bytes, copies_refused] = figures;
         let status = Status {
             version, applications, executors, outputs, output_bytes, linked, kept_open, refused, removed,
             served_blocks, served_bytes, lent,
+            replicas, replicas_behind, copied_bytes, copies_refused,
         };
         let bytes = status.encode();
         prop_assert_eq!(Status::decode(&bytes).unwrap(), status);

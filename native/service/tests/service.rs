@@ -5,47 +5,23 @@
 #[path = "../../endpoint/tests/support/mod.rs"]
 #[macro_use]
 mod support;
+#[path = "support/host.rs"]
+mod host;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_service::{
-    ask_status, receive, send, Client, ClientError, Hello, Listener, Options, Refusal, Reply,
-    Request, Service, Token, Users, CONNECTIONS, SOCKET,
+    ask_status, receive, send, Client, ClientError, Hello, Options, Refusal, Reply, Request,
+    Service, Token, Users, SOCKET,
 };
-use faro_wire::{Card, OutputId};
+use faro_wire::Card;
+use host::{id, options, Host, IDLE};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::{self, File};
-use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use support::{block, config, fetch, until, write_output, TIMEOUT};
-
-const IDLE: Duration = Duration::from_secs(3_600);
-
-struct Host {
-    dir: tempfile::TempDir,
-    service: Arc<Service>,
-    listener: Option<Listener>,
-}
-
-fn options(dir: &Path) -> Options {
-    Options {
-        socket_directory: dir.join("socket"),
-        data_directory: dir.join("data"),
-        bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 0,
-        fabric: FabricChoice::Tcp,
-        memory: 32 << 20,
-        connections: CONNECTIONS,
-        applications: 2,
-        quota: 1 << 20,
-        idle: IDLE,
-        users: Users::Own,
-    }
-}
 
 impl Host {
     fn new() -> Self {
@@ -53,34 +29,19 @@ impl Host {
     }
 
     fn with(change: impl FnOnce(&mut Options)) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let mut options = options(dir.path());
-        change(&mut options);
-        let service = Service::open(options).unwrap();
-        let listener = Some(Listener::start(&service).unwrap());
-        Self {
-            dir,
-            service,
-            listener,
-        }
-    }
-
-    /// As after SIGTERM; its directories stay.
-    fn stop(mut self) -> tempfile::TempDir {
-        drop(self.listener.take());
-        self.service.close();
-        let empty = tempfile::tempdir().unwrap();
-        std::mem::replace(&mut self.dir, empty)
+        Self::small(tempfile::tempdir().unwrap(), change)
     }
 
     fn again(dir: tempfile::TempDir) -> Self {
-        let service = Service::open(options(dir.path())).unwrap();
-        let listener = Some(Listener::start(&service).unwrap());
-        Self {
-            dir,
-            service,
-            listener,
-        }
+        Self::small(dir, |_| {})
+    }
+
+    /// A quota of 1 MiB, which tests fill.
+    fn small(dir: tempfile::TempDir, change: impl FnOnce(&mut Options)) -> Self {
+        Self::at(dir, |options| {
+            options.quota = 1 << 20;
+            change(options);
+        })
     }
 
     fn client(&self, application: u8) -> Result<Client, ClientError> {
@@ -95,29 +56,10 @@ impl Host {
         client.hand_over(id(map), &files.index, &files.data)
     }
 
-    fn figure(&self, name: &str) -> u64 {
-        let figures = self.service.figures();
-        figures.iter().find(|(n, _)| *n == name).unwrap().1
-    }
-
     fn kept_names(&self) -> usize {
         let applications = fs::read_dir(self.dir.path().join("data/applications")).unwrap();
         let all = applications.map(|one| fs::read_dir(one.unwrap().path()).unwrap().count());
         all.sum()
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        drop(self.listener.take());
-        self.service.close();
-    }
-}
-
-fn id(map_id: i64) -> OutputId {
-    OutputId {
-        shuffle_id: 1,
-        map_id,
     }
 }
 

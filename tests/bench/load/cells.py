@@ -106,10 +106,11 @@ def stopped():
 
 
 def crowd():
-    """Returns cells that ask for the same blocks, few or many of them at once."""
+    """Returns cells that ask for the same blocks, few or many of them at once. One client's 48
+    requests hold all that they may hold, and none of them waits."""
     options = {"block": MIB, "partitions": 300, "requests": 4_000, "limit": 64}
-    for peers, few, many in ((1, 16, 800), (8, 2, 100)):
-        for readers in (few, many):
+    for peers, at_once in ((1, (16, 48, 800)), (8, (2, 100))):
+        for readers in at_once:
             name = f"{peers} x {readers} at once, limit 64m"
             yield Cell("crowd", name, {**options, "peers": peers, "readers": readers})
 

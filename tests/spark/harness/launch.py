@@ -114,7 +114,11 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
     if scenario.volumes:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_with_volumes(place))
 
-    service = node_service = None
+    if scenario.service_hosts:
+        conf["spark.executorEnv.JAVA_HOME"] = str(java_of_services(place, scratch))
+
+    service = None
+    node_services = []
     started = time.monotonic()
     log_dir.mkdir(parents=True, exist_ok=True)
     try:
@@ -122,8 +126,10 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
             port = free_port()
             conf["spark.shuffle.service.port"] = str(port)
             service = start_service(own_home, port, conf, environment, place)
-        if scenario.node_service:
-            node_service = start_node_service(scratch, place, environment)
+        node_services.extend(
+            start_node_service(directory, place, environment)
+            for directory in directories_of_services(scenario, scratch)
+        )
         command = submit_command(
             own_home,
             version,
@@ -138,11 +144,11 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
         )
         limit = int(conf.get("spark.e2e.limitSeconds", TIME_LIMIT))
         outcome = drive(command, environment, place, limit)
-        if node_service:
-            outcome.service_log = end_node_service(node_service, place)
+        for one in node_services:
+            outcome.service_log += end_node_service(one)
     finally:
-        if node_service:
-            stop_group(node_service, 0)
+        for one in node_services:
+            stop_group(one, 0)
         if service:
             stop_group(service, 0)
         # Copied, not written there: two runs at a time must not read each other's logs.
@@ -221,6 +227,25 @@ for i in "${{!words[@]}}"; do
 done
 words[host]={host}
 {before}exec {prefix}{java_program()} "${{words[@]}}"
+""",
+    )
+
+
+def java_of_services(place, scratch):
+    """Gives the executors of each worker the service of one host, as /proc/self/cwd/service: all
+    workers of a local-cluster have one host and one configuration."""
+    return java_home(
+        place,
+        f"""
+worker=${{SPARK_EXECUTOR_DIRS##*/}}
+for host in {scratch}/host-*; do
+  if ln -s "$worker" "$host/worker" 2>/dev/null || [[ $(readlink "$host/worker") == "$worker" ]]
+  then
+    ln -s "$host/service" service
+    break
+  fi
+done
+exec {java_program()} "$@"
 """,
     )
 
@@ -409,7 +434,11 @@ def start_service(home, port, conf, environment, place):
     return service
 
 
-NODE_SERVICE_LOG = "node-service.log"
+def directories_of_services(scenario, scratch):
+    """Of each `faro serve`."""
+    if scenario.service_hosts:
+        return [scratch / f"host-{at}" for at in range(scenario.service_hosts)]
+    return [scratch] if scenario.node_service else []
 
 
 # As an init system does it: the daemon is started again when it was killed, and told when to end.
@@ -430,16 +459,17 @@ exit $code
 """
 
 
-def start_node_service(scratch, place, environment):
-    """`faro serve`, with its socket in scratch/service and what it keeps in scratch/kept."""
-    socket_dir = scratch / "service"
-    log = place / NODE_SERVICE_LOG
-    places = ["--socket-dir", socket_dir, "--data-dir", scratch / "kept"]
+def start_node_service(directory, place, environment):
+    """`faro serve`, with its socket in directory/service and what it keeps in directory/kept."""
+    socket_dir = directory / "service"
+    log = place / f"node-service-{directory.name}.log"
+    places = ["--socket-dir", socket_dir, "--data-dir", directory / "kept"]
     limits = ["--address", "127.0.0.1", "--memory", "64m"]
     with log.open("wb") as out:
         supervised = ["bash", "-c", SUPERVISOR, "supervisor"]
         command = [*supervised, build.command(), "serve", *places, *limits]
         service = start_group([str(word) for word in command], stdout=out, env=environment)
+    service.log = log
     deadline = time.monotonic() + LISTENS_WITHIN
     while time.monotonic() < deadline and service.poll() is None:
         if (socket_dir / "faro-serve.sock").exists():
@@ -449,14 +479,14 @@ def start_node_service(scratch, place, environment):
     raise RuntimeError(f"faro serve did not start: {log.read_text(errors='replace')[-300:]}")
 
 
-def end_node_service(service, place):
+def end_node_service(service):
     """Ends it as an init system does; its log, with its exit code."""
     service.terminate()
     try:
         code = service.wait(EXECUTORS_END)
     except subprocess.TimeoutExpired:
         code = "none, it did not end"
-    log = (place / NODE_SERVICE_LOG).read_text(errors="replace")
+    log = service.log.read_text(errors="replace")
     return f"{log}exit code {code}\n"
 
 

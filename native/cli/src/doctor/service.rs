@@ -61,14 +61,17 @@ fn name(status: &Status) -> String {
 
 fn what(status: &Status) -> String {
     format!(
-        "keeps {} map outputs ({}) of {} applications; executors connected: {}, blocks served: {} ({}), refused: {}",
+        "keeps {} map outputs ({}) of {} applications; executors connected: {}, blocks served: {} ({}), refused: {}, \
+         copies of other hosts: {}, copies behind: {}",
         status.outputs,
         bytes(status.output_bytes),
         status.applications,
         status.executors,
         status.served_blocks,
         bytes(status.served_bytes),
-        status.refused
+        status.refused,
+        status.replicas,
+        status.replicas_behind
     )
 }
 
@@ -90,6 +93,10 @@ mod tests {
             served_blocks: 700,
             served_bytes: 8 << 20,
             lent: 0,
+            replicas: 9,
+            replicas_behind: 0,
+            copied_bytes: 0,
+            copies_refused: 0,
         }
     }
 

@@ -77,6 +77,12 @@ pub struct Args {
           value_name = "TIME")]
     pub idle: Duration,
 
+    /// Most bytes a second that are copied from the services of other hosts, of all applications
+    /// together
+    #[arg(long, env = "FARO_SERVE_REPLICA_BANDWIDTH", default_value = "200m", value_parser = bandwidth,
+          value_name = "SIZE")]
+    pub replica_bandwidth: u64,
+
     /// User id whose executors are served, or `any` [default: the service's own]
     #[arg(long = "user", env = "FARO_SERVE_USERS", value_delimiter = ',', value_parser = user,
           value_name = "UID")]
@@ -107,6 +113,11 @@ fn user(text: &str) -> Result<User, String> {
 fn quota(text: &str) -> Result<u64, String> {
     let bytes = size(text).filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| format!("{text} is not a size such as 500g or 1t"))
+}
+
+fn bandwidth(text: &str) -> Result<u64, String> {
+    let bytes = size(text).filter(|bytes| *bytes >= 1 << 20);
+    bytes.ok_or_else(|| format!("{text} is not a size of 1m or more, such as 200m, each second"))
 }
 
 /// `90s`, `10min`, `1h`; from a second to thirty days.

@@ -84,6 +84,7 @@ fn options(args: &Args) -> Options {
         applications: args.applications.into(),
         quota: args.quota,
         idle: args.idle,
+        replica_bandwidth: args.replica_bandwidth,
         users: match users.is_empty() {
             _ if args.users.contains(&User::Any) => Users::Any,
             true => Users::Own,

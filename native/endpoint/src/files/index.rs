@@ -29,7 +29,7 @@ pub(crate) enum Unlocated {
     Replaced,
 }
 
-/// What is read of an index when its output is opened.
+/// The part of an index that is read when its output is opened.
 pub(super) struct FirstRead {
     /// The last offset: where the data file ends.
     pub(super) end: u64,

@@ -36,6 +36,17 @@ SCENARIOS = [
         waits=True,
     ),
     Scenario(
+        "node-service-replicas",
+        ["hostLost"],
+        {"spark.faro.service.directory": "/proc/self/cwd/service", "spark.faro.replicas": "1"},
+        service_hosts=2,
+        fallback="auto",
+        faro_only=True,
+        newest=True,
+        must_count=("replicaBlocks", "replicaBytes", "serviceOutputs"),
+        waits=True,
+    ),
+    Scenario(
         "dynamic-allocation",
         ["dynamicAllocation"],
         {

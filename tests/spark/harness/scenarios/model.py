@@ -109,6 +109,8 @@ class Scenario:
     with_service: bool = False  # Spark's external shuffle service
     # `faro serve`, with its directories in @scratch@.
     node_service: bool = False
+    # As many `faro serve`, in @scratch@/host-0 and so on, each for the executors of one worker.
+    service_hosts: int = 0
     service_must_log: tuple = ()  # patterns in the log of `faro serve`
     faro_only: bool = False
     smoke: bool = False  # where the depth is smoke or most

@@ -30,6 +30,7 @@ final class NodeServiceCases {
         cases.put("outputsOutliveAll", c -> outlive(c.jsc, 2));
         cases.put("rowsOutliveAll", c -> rowsOutlive(c.spark, c.jsc));
         cases.put("serviceKilled", c -> serviceKilled(c.jsc, c.scratch.toString()));
+        cases.put("hostLost", c -> hostLost(c.jsc, c.scratch.toString()));
         cases.put("nothingKept", c -> nothingKept(c.jsc, new File(c.scratch, "kept/applications")));
     }
 
@@ -62,6 +63,52 @@ final class NodeServiceCases {
         Check.equal("written before the service was killed", RddCases.expected(), digests(before));
         Check.equal("written afterwards", RddCases.expected(), digests(after));
         Check.equal("map tasks in all", 16L, maps.value());
+    }
+
+    /**
+     * Two hosts, each with its service. When each output has a copy on the other host, one host goes: its service, its
+     * executors and all their files.
+     */
+    private static void hostLost(JavaSparkContext jsc, String scratch) throws Exception {
+        LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
+        JavaPairRDD<Integer, Iterable<Long>> grouped = counted(jsc, maps);
+        Check.equal("before", RddCases.expected(), digests(grouped));
+        Check.equal("map tasks", 8L, maps.value());
+        File[] hosts = new File(scratch).listFiles((dir, name) -> name.startsWith("host-"));
+        Check.await("each output should have a copy", 60, () -> {
+            int copies = 0;
+            for (File host : hosts) {
+                copies += links(new File(host, "kept/applications"), "replica_");
+            }
+            return copies == 8;
+        });
+        Map<String, String> pids = Executors.pids(jsc, 2);
+        Map<String, String> services = services(jsc);
+        String victim = pids.keySet().iterator().next();
+        File host = new File(services.get(victim)).getParentFile();
+        File kept = new File(host, "kept/applications");
+        Check.that("it keeps outputs of its own", links(kept, "") > links(kept, "replica_"));
+        List<String> chosen = new ArrayList<>();
+        services.forEach((executor, service) -> {
+            if (service.equals(services.get(victim))) {
+                chosen.add(executor);
+            }
+        });
+        Map<String, List<String>> directories = directories(jsc);
+        // Not KILL: the supervisor of the tests would start it again.
+        Executors.signal(daemon(host.getPath()), "QUIT");
+        kill(jsc, pids, directories, chosen);
+        delete(new File(host, "kept"));
+        Check.equal("after", RddCases.expected(), digests(grouped));
+        Check.equal("map tasks in all", 8L, maps.value());
+    }
+
+    /** The directory of the service of each executor. */
+    private static Map<String, String> services(JavaSparkContext jsc) {
+        List<Integer> tasks = new ArrayList<>(Collections.nCopies(16, 0));
+        return new TreeMap<>(jsc.parallelize(tasks, tasks.size()).mapToPair(i -> new Tuple2<>(
+            SparkEnv.get().executorId(), new File("/proc/self/cwd/service").getCanonicalPath()))
+            .reduceByKey((a, b) -> a).collectAsMap());
     }
 
     private static JavaPairRDD<Integer, Iterable<Long>> counted(JavaSparkContext jsc, LongAccumulator maps) {
@@ -111,17 +158,17 @@ final class NodeServiceCases {
     /** When shuffles are removed, the service keeps nothing of them. */
     private static void nothingKept(JavaSparkContext jsc, File applications) throws Exception {
         RddCases.pairs(jsc, 8).groupByKey(6).count();
-        Check.that("outputs are kept", links(applications) > 0);
+        Check.that("outputs are kept", links(applications, "") > 0);
         for (int shuffle = 0; shuffle < 100; shuffle++) {
             jsc.sc().env().blockManager().master().removeShuffle(shuffle, true);
         }
-        Check.await("no output should be kept", 30, () -> links(applications) == 0);
+        Check.await("no output should be kept", 30, () -> links(applications, "") == 0);
     }
 
-    private static int links(File applications) {
+    private static int links(File applications, String start) {
         int found = 0;
         for (File application : applications.listFiles()) {
-            String[] names = application.list((dir, name) -> name.endsWith(".index"));
+            String[] names = application.list((dir, name) -> name.endsWith(".index") && name.startsWith(start));
             found += names == null ? 0 : names.length;
         }
         return found;
@@ -130,8 +177,11 @@ final class NodeServiceCases {
     /** Kills executors, deletes their directories, and waits until as many are there again. */
     private static void kill(JavaSparkContext jsc, int victims) throws Exception {
         Map<String, String> pids = Executors.pids(jsc, 2);
-        Map<String, List<String>> directories = directories(jsc);
-        List<String> chosen = new ArrayList<>(pids.keySet()).subList(0, victims);
+        kill(jsc, pids, directories(jsc), new ArrayList<>(pids.keySet()).subList(0, victims));
+    }
+
+    private static void kill(JavaSparkContext jsc, Map<String, String> pids, Map<String, List<String>> directories,
+            List<String> chosen) throws Exception {
         for (String executor : chosen) {
             Executors.signal(pids.get(executor), "KILL");
         }

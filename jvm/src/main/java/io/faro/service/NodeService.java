@@ -47,6 +47,19 @@ public final class NodeService implements AutoCloseable {
     ServiceNative.forget(handle, shuffleId);
   }
 
+  /**
+   * Tells the service that service {@code at} of the application's {@code of} has that card, and that each output is to
+   * have {@code replicas} copies on others.
+   */
+  public void host(int replicas, int at, int of, byte[] card) throws FaroException {
+    ServiceNative.host(handle, replicas, at, of, card);
+  }
+
+  /** Returns how many copies of the application's outputs of this host other services do not have yet. */
+  public long behind() throws FaroException {
+    return ServiceNative.behind(handle);
+  }
+
   /** Tells the service that the application has ended: it removes all of the application's outputs on this host. */
   public void end() throws FaroException {
     ServiceNative.end(handle);

@@ -23,6 +23,10 @@ final class ServiceNative {
 
   static native void forget(long client, int shuffleId) throws FaroException;
 
+  static native void host(long client, int replicas, int at, int of, byte[] card) throws FaroException;
+
+  static native long behind(long client) throws FaroException;
+
   static native void end(long client) throws FaroException;
 
   /** Closes the connection. Does nothing for an invalid handle. */

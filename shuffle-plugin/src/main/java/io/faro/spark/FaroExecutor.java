@@ -17,8 +17,10 @@ import io.faro.spark.metrics.Summary;
 import io.faro.spark.peers.EndpointCards;
 import io.faro.spark.peers.Peers;
 import io.faro.spark.peers.PerHost;
+import io.faro.spark.peers.ReplicaCards;
 import io.faro.spark.peers.ServiceCards;
 import io.faro.spark.read.RowReaders;
+import io.faro.spark.service.ServiceHosts;
 import io.faro.spark.service.ServiceLink;
 import io.faro.spark.transport.EndpointTransport;
 import io.faro.spark.transport.FaroTransport;
@@ -73,6 +75,7 @@ final class FaroExecutor {
   private final LongSupplier nanos = System::nanoTime;
   /** The link to the node service of this host; {@code null}: there is none. */
   private final ServiceLink service;
+  private final ServiceHosts hosts;
   private final FaroSource source;
   private final Summary summary;
   private final Thread summaryHook;
@@ -115,8 +118,9 @@ final class FaroExecutor {
     this.endpoint = endpoint;
     this.transport = new EndpointTransport(endpoint);
     this.cards = new EndpointCards(env);
+    this.hosts = new ServiceHosts(conf.replicas);
     this.service = conf.serviceDirectory == null ? null : new ServiceLink(conf.serviceDirectory, env,
-        conf.security.sealed, () -> conf.security.secret(env.securityManager()),
+        conf.security.sealed, () -> conf.security.secret(env.securityManager()), hosts,
         counters.outputsKept::increment, counters.outputsNotKept::increment);
     this.source = new FaroSource(this::counters);
     this.summary = new Summary(this::counters, log::info);
@@ -220,14 +224,17 @@ final class FaroExecutor {
     long waitMillis = Peers.waitMillis(conf.never, conf.requestTimeoutMillis);
     Peers peers = new Peers(
         transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
-    Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver()),
+    Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver(), hosts),
         new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters);
+    FaroBlockStoreClient.Replicas replicas = service == null || conf.replicas == 0 ? null
+        : new FaroBlockStoreClient.Replicas(new Peers(transport, new ReplicaCards(hosts), new PerHost(threads.cards),
+            this::after, nanos, false, waitMillis, counters), hosts);
     FallBack fallBack = new FallBack(spark, new PerHost(threads.fallback), conf, counters, warnings);
     // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
     FaroBlockStoreClient faroClient = new FaroBlockStoreClient(spark, closesSpark, conf, transport, peers,
-        services, fallBack,
+        services, replicas, fallBack,
         new DownloadFiles(sparkConf, threads.files), sparks, counters, nanos);
     client = faroClient;
     readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs,
@@ -302,7 +309,8 @@ final class FaroExecutor {
     memory.addTo(all);
     all.put("sealedChannel", conf.security.sealed ? 1L : 0L);
     all.putAll(counters.snapshot());
-    all.put("serviceRegistered", service != null && service.driver().isRegistered() ? 1L : 0L);
+    all.put("serviceRegistered", service != null && service.isConnected() ? 1L : 0L);
+    all.put("replicasBehind", service == null ? 0L : service.replicasBehind());
     return all;
   }
 

@@ -38,6 +38,8 @@ public final class FaroConf {
   public final boolean wantsCommits;
   /** Directory of the node service's socket; {@code null}: there is none. */
   public final String serviceDirectory;
+  /** Copies of each map output on node services of other hosts. */
+  public final int replicas;
   /** The settings of the native endpoint by name. */
   public final Map<String, String> settings;
 
@@ -59,6 +61,11 @@ public final class FaroConf {
     security = ChannelSecurity.of(conf);
     never = FaroKeys.FALLBACK.of(conf).equals("never") || security.forbidsSparksFetch;
     serviceDirectory = FaroKeys.SERVICE_DIRECTORY.of(conf);
+    replicas = FaroKeys.REPLICAS.of(conf);
+    if (replicas > 0 && serviceDirectory == null) {
+      throw new IllegalArgumentException(FaroKeys.REPLICAS.name + "=" + replicas + " needs "
+          + FaroKeys.SERVICE_DIRECTORY.name + ": node services have the copies");
+    }
     wantsCommits = serviceDirectory != null || FaroKeys.STAGING.of(conf).equals("onCommit")
         || !FaroKeys.REGIONS.of(conf).equals("unpinned");
   }

@@ -115,6 +115,12 @@ public final class FaroKeys {
           + "executor that finds no service there serves by itself.",
       text -> text.startsWith("/") && text.indexOf('\n') < 0 ? text : null);
 
+  static final Key<Integer> REPLICAS = pluginKey(
+      "replicas", "number", "0", "0 to 3; more than 0 needs spark.faro.service.directory",
+      "Copies of each map output on the node services of other hosts. They are made after the map task has ended. When "
+          + "a host goes with its service, only outputs that were not copied yet are computed again (docs/service.md).",
+      text -> within(text, 0, 3));
+
   static final Key<String> SECURITY = pluginKey(
       "security", "name", "auto", "auto, required",
       "Protection of the connections between executors. `auto`: encrypted if Spark authenticates or encrypts its "

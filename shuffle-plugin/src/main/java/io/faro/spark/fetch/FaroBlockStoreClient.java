@@ -7,8 +7,10 @@ import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.peers.Peers;
+import io.faro.spark.peers.ReplicaCards;
 import io.faro.spark.read.PartClient;
 import io.faro.spark.read.Parts;
+import io.faro.spark.service.ServiceHosts;
 import io.faro.spark.transport.FaroTransport;
 import io.faro.spark.transport.ShuffleIds;
 import java.io.IOException;
@@ -42,6 +44,8 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
   private final Peers peers;
   /** The node services of executors' hosts; {@code null}: there are none. */
   private final Peers services;
+  /** The same services, as those that have copies of other hosts' outputs; {@code null}: there are no copies. */
+  private final Replicas replicas;
   private final FallBack fallBack;
   private final DownloadFiles toFile;
   private final SparksShuffles sparks;
@@ -54,7 +58,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
   public FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport,
-      Peers peers, Peers services, FallBack fallBack, DownloadFiles toFile, SparksShuffles sparks,
+      Peers peers, Peers services, Replicas replicas, FallBack fallBack, DownloadFiles toFile, SparksShuffles sparks,
       PluginCounters counters, LongSupplier nanos) {
     this.spark = spark;
     this.closesSpark = closesSpark;
@@ -62,6 +66,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
     this.transport = transport;
     this.peers = peers;
     this.services = services;
+    this.replicas = replicas;
     this.fallBack = fallBack;
     this.toFile = toFile;
     this.sparks = sparks;
@@ -150,8 +155,12 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
       start(peers, this, peer, ids, receiver, task);
       return;
     }
-    Receiver first = new FromService(ids, receiver, counters,
-        (rest, last) -> start(peers, this, peer, rest, last, task));
+    Receiver last = replicas == null ? receiver : new FromReplicas(ids, receiver, counters,
+        (shuffle, map) -> replicas.hosts.copiesOf(peer.executor, shuffle, map),
+        (place, part, from) -> start(
+            replicas.peers, new OfReplicas(peer), ReplicaCards.peer(place), part, from, task));
+    Receiver first = new FromService(ids, last, counters,
+        (rest, receives) -> start(peers, this, peer, rest, receives, task));
     start(services, new OfServices(), peer, ids, first, task);
   }
 
@@ -181,6 +190,43 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
         services.worked(call.peer);
       } else {
         services.failed(call.peer, reason);
+      }
+    }
+  }
+
+  /** The services that have copies, and which of them has which. */
+  public static final class Replicas {
+    final Peers peers;
+    final ServiceHosts hosts;
+
+    public Replicas(Peers peers, ServiceHosts hosts) {
+      this.peers = peers;
+      this.hosts = hosts;
+    }
+  }
+
+  /** Requests for copies of outputs of {@link #executor}. */
+  private final class OfReplicas implements FetchCall.Client {
+    private final PeerKey executor;
+
+    OfReplicas(PeerKey executor) {
+      this.executor = executor;
+    }
+
+    @Override
+    public void abandoned(FetchCall call) {
+      FaroBlockStoreClient.this.abandoned(call);
+      counters.traffic.fromReplicas(executor.host, call.delivered);
+    }
+
+    @Override
+    public void ended(FetchCall call, Reason reason) {
+      forget(call);
+      counters.traffic.fromReplicas(executor.host, call.delivered);
+      if (reason == null) {
+        replicas.peers.worked(call.peer);
+      } else {
+        replicas.peers.failed(call.peer, reason);
       }
     }
   }

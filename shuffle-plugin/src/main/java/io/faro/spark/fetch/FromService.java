@@ -3,8 +3,6 @@ package io.faro.spark.fetch;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.transport.ShuffleIds;
-import java.util.HashMap;
-import java.util.Map;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
 /**
@@ -38,19 +36,11 @@ final class FromService implements Receiver {
   @Override
   public void left(String[] blocks, Reason reason, Throwable cause, boolean here) {
     if (blocks.length == ids.count()) {
-      // Not parsed again: a name does not say which piece of its block is wanted.
       next.ask(ids, new Rest(null, here));
       return;
     }
-    Map<String, Integer> places = new HashMap<>();
-    for (int i = 0; i < ids.count(); i++) {
-      places.put(ids.name(i), i);
-    }
-    int[] at = new int[blocks.length];
-    for (int i = 0; i < blocks.length; i++) {
-      at[i] = places.get(blocks[i]);
-    }
-    next.ask(ShuffleIds.parse(blocks), new Rest(at, here));
+    int[] at = ids.places(blocks);
+    next.ask(ids.subset(at), new Rest(at, here));
   }
 
   @Override

@@ -83,7 +83,13 @@ public final class Metric {
     count("executorBlocks", "blocks", "that came from executors after their host's node service was asked; also in the "
         + "counts of their fabric");
     count("executorBytes", "bytes", "in these blocks");
-    level("serviceRegistered", "executors", "that the node service of their host has taken: 1, or 0");
+    count("replicaBlocks", "blocks", "that came from copies on node services of other hosts; also in the counts of "
+        + "their fabric");
+    count("replicaBytes", "bytes", "in these blocks");
+    level("serviceRegistered", "executors", "that the node service of their host has taken, and whose connection to it "
+        + "stands: 1, or 0");
+    level("replicasBehind", "copies", "of map outputs of this host that other hosts' node services do not have yet; "
+        + "each executor of a host says the same");
     count("serviceOutputs", "map outputs", "that the node service of this host keeps");
     count("serviceOutputsRefused", "map outputs", "that it should keep and does not; this executor serves them");
   }

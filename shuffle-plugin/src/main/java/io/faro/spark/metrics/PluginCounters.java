@@ -36,6 +36,10 @@ public final class PluginCounters {
   public final LongAdder executorBlocks = new LongAdder();
   /** Their bytes. */
   public final LongAdder executorBytes = new LongAdder();
+  /** Blocks that came from copies on other hosts' node services. */
+  public final LongAdder replicaBlocks = new LongAdder();
+  /** Their bytes. */
+  public final LongAdder replicaBytes = new LongAdder();
   /** Map outputs that the node service of this host keeps. */
   public final LongAdder outputsKept = new LongAdder();
   /** Map outputs that it should keep and does not. */
@@ -100,6 +104,8 @@ public final class PluginCounters {
     all.put("serviceBytes", serviceBytes.sum());
     all.put("executorBlocks", executorBlocks.sum());
     all.put("executorBytes", executorBytes.sum());
+    all.put("replicaBlocks", replicaBlocks.sum());
+    all.put("replicaBytes", replicaBytes.sum());
     all.put("serviceOutputs", outputsKept.sum());
     all.put("serviceOutputsRefused", outputsNotKept.sum());
     notWritten.forEach((why, count) -> all.put("sparkWriters." + why.key, count.sum()));

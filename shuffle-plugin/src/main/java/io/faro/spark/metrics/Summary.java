@@ -19,7 +19,8 @@ public final class Summary {
   };
   /** Before {@link #LEFT}, if one of them is not zero: where the remote blocks came from. */
   private static final String[] SERVICE = {
-    "serviceOutputs", "serviceOutputsRefused", "serviceBlocks", "serviceBytes", "executorBlocks", "executorBytes"
+    "serviceOutputs", "serviceOutputsRefused", "serviceBlocks", "serviceBytes", "executorBlocks", "executorBytes",
+    "replicaBlocks", "replicaBytes"
   };
   private static final String LEFT = "fallbacks";
 

@@ -31,6 +31,9 @@ public final class Traffic {
   /** Blocks that a host's node service delivered. */
   public static final String SERVICE_BLOCKS = "serviceBlocks";
   public static final String SERVICE_BYTES = "serviceBytes";
+  /** Blocks of a host's executors that came from copies on other hosts. */
+  public static final String REPLICA_BLOCKS = "replicaBlocks";
+  public static final String REPLICA_BYTES = "replicaBytes";
 
   static final int MAX_SHUFFLES = 256;
   static final int MAX_SERVICES = 1_024;
@@ -65,7 +68,17 @@ public final class Traffic {
   }
 
   /** A request to the node service of {@code host} is over. */
-  public synchronized void fromService(String host, RequestCounters delivered) {
+  public void fromService(String host, RequestCounters delivered) {
+    fromService(host, delivered, SERVICE_BLOCKS, SERVICE_BYTES);
+  }
+
+  /** A request for copies of outputs of {@code host}'s executors is over. */
+  public void fromReplicas(String host, RequestCounters delivered) {
+    fromService(host, delivered, REPLICA_BLOCKS, REPLICA_BYTES);
+  }
+
+  private synchronized void fromService(
+      String host, RequestCounters delivered, String blocksName, String bytesName) {
     long blocks = 0;
     long bytes = 0;
     for (Fabric fabric : Fabric.values()) {
@@ -76,8 +89,8 @@ public final class Traffic {
       return;
     }
     Map<String, Long> figures = of(services, host, MAX_SERVICES);
-    figures.merge(SERVICE_BLOCKS, blocks, Long::sum);
-    figures.merge(SERVICE_BYTES, bytes, Long::sum);
+    figures.merge(blocksName, blocks, Long::sum);
+    figures.merge(bytesName, bytes, Long::sum);
   }
 
   /** Blocks of {@code shuffle} were left to Spark's own fetch. */

@@ -8,7 +8,8 @@ import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 
 /**
- * The records of parts in files of this host. Native code reads small ones, Spark's code large ones and those that fail.
+ * The records of parts in files of this host. Native code reads small ones, Spark's code large ones and those that
+ * fail.
  */
 final class FileRecords implements RecordSource, PartsStream.Bytes {
   private final Parts parts;

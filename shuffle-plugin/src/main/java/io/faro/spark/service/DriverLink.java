@@ -1,6 +1,7 @@
 package io.faro.spark.service;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.rpc.RpcEndpointRef;
@@ -16,7 +17,6 @@ public final class DriverLink {
   private final ClassTag<byte[]> tag = ClassTag$.MODULE$.apply(byte[].class);
   /** {@code null}: not found yet. */
   private volatile RpcEndpointRef driver;
-  private volatile boolean registered;
 
   public DriverLink(SparkEnv env) {
     this.env = env;
@@ -45,12 +45,6 @@ public final class DriverLink {
    */
   void kept(byte[] before, byte[] now) throws IOException {
     ask(Message.Kind.KEPT, env.executorId(), Message.cards(before, now));
-    registered = true;
-  }
-
-  /** Whether a service has taken this executor, and the driver knows. It may have been lost since. */
-  public boolean isRegistered() {
-    return registered;
   }
 
   /** An output of this executor is not kept. Does not wait. */
@@ -60,9 +54,15 @@ public final class DriverLink {
     driver().send(message.encode());
   }
 
-  /** The card of the service that keeps the outputs of an executor; empty: none does. */
-  public byte[] cardOf(String executor) throws IOException {
-    return ask(Message.Kind.CARD, executor, NOTHING);
+  /** The service that keeps the outputs of an executor; {@code null}: none does. */
+  public KeptBy serviceOf(String executor) throws IOException {
+    byte[] answer = ask(Message.Kind.CARD, executor, NOTHING);
+    return answer.length == 0 ? null : KeptBy.decode(answer);
+  }
+
+  /** Returns what has changed in the list of services when there is a newer version; empty: the application ends. */
+  byte[] hostsAfter(int version) throws IOException {
+    return ask(Message.Kind.HOSTS, env.executorId(), ByteBuffer.allocate(4).putInt(version).array());
   }
 
   /** Returns when the application ends; throws when nothing was said for as long as Spark's RPC waits. */

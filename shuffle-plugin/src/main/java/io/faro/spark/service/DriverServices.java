@@ -1,10 +1,11 @@
 package io.faro.spark.service;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -25,12 +26,15 @@ final class DriverServices {
 
   private final byte[] token = new byte[TOKEN_BYTES];
   // All that follows is guarded by this.
-  /** By executor. Ended executors stay: their outputs do. */
-  private final Map<String, byte[]> cards = new HashMap<>();
+  private final HostList hosts = new HostList();
+  /** By executor: the place of its host's service. Ended executors stay: their outputs do. */
+  private final Map<String, Integer> places = new HashMap<>();
   /** Executors with outputs that no service keeps. */
   private final Set<String> notKept = new HashSet<>();
   /** By executor: what answers when the application ends. */
   private final Map<String, Consumer<byte[]>> waiting = new HashMap<>();
+  /** By executor: what answers when the list of services is newer than the executor's. */
+  private final Map<String, Watcher> watching = new HashMap<>();
   private boolean hasSparksShuffles;
   private boolean ended;
 
@@ -50,23 +54,28 @@ final class DriverServices {
         return;
       case KEPT:
         byte[][] kept = message.cards();
+        List<Watcher> behind;
         synchronized (this) {
-          // Executors that ended before the service was restarted cannot tell its new card.
-          cards.replaceAll((executor, card) -> Arrays.equals(card, kept[0]) ? kept[1] : card);
-          cards.put(message.executor, kept[1]);
+          int before = hosts.version();
+          // Executors that ended before the service was restarted cannot tell its new card: it has their place.
+          int known = hosts.place(kept[1]);
+          int place = hosts.put(kept[0], kept[1]);
+          places.replaceAll((executor, old) -> old == known ? place : old);
+          places.put(message.executor, place);
+          behind = hosts.version() == before ? Collections.emptyList() : takeAll(watching);
         }
         answer.accept(NOTHING);
+        behind.forEach(this::tell);
         return;
       case NOT_KEPT:
         notKept(message.executor, new String(message.bytes, StandardCharsets.UTF_8));
         answer.accept(NOTHING);
         return;
       case CARD:
-        byte[] card;
-        synchronized (this) {
-          card = cards.getOrDefault(message.executor, NOTHING);
-        }
-        answer.accept(card);
+        answer.accept(keptBy(message.executor));
+        return;
+      case HOSTS:
+        watch(message, answer);
         return;
       case END:
         synchronized (this) {
@@ -80,6 +89,51 @@ final class DriverServices {
         return;
       default:
         throw new AssertionError(message.kind);
+    }
+  }
+
+  private synchronized byte[] keptBy(String executor) {
+    Integer place = places.get(executor);
+    return place == null ? NOTHING : new KeptBy(place, hosts.card(place)).encode();
+  }
+
+  private void watch(Message message, Consumer<byte[]> answer) throws IOException {
+    if (message.bytes.length != 4) {
+      throw new IOException("a version of " + message.bytes.length + " bytes");
+    }
+    Watcher watcher = new Watcher(ByteBuffer.wrap(message.bytes).getInt(), answer);
+    synchronized (this) {
+      if (!ended && hosts.version() <= watcher.known) {
+        // A new question replaces one that the executor no longer waits for.
+        watching.put(message.executor, watcher);
+        return;
+      }
+    }
+    tell(watcher);
+  }
+
+  private void tell(Watcher watcher) {
+    byte[] changes;
+    synchronized (this) {
+      changes = ended ? NOTHING : hosts.changesAfter(watcher.known);
+    }
+    watcher.answer.accept(changes);
+  }
+
+  private static <T> List<T> takeAll(Map<String, T> from) {
+    List<T> all = new ArrayList<>(from.values());
+    from.clear();
+    return all;
+  }
+
+  /** An executor that has version {@code known} of the list. */
+  private static final class Watcher {
+    final int known;
+    final Consumer<byte[]> answer;
+
+    Watcher(int known, Consumer<byte[]> answer) {
+      this.known = known;
+      this.answer = answer;
     }
   }
 
@@ -103,16 +157,19 @@ final class DriverServices {
   /** Not answered any more: its connection is closed, and Spark's RPC would log an error. */
   synchronized void removed(String executor) {
     waiting.remove(executor);
+    watching.remove(executor);
   }
 
   /** The executors tell their services. */
   void end() {
     List<Consumer<byte[]>> all;
+    List<Watcher> watchers;
     synchronized (this) {
       ended = true;
-      all = new ArrayList<>(waiting.values());
-      waiting.clear();
+      all = takeAll(waiting);
+      watchers = takeAll(watching);
     }
     all.forEach(answer -> answer.accept(NOTHING));
+    watchers.forEach(this::tell);
   }
 }

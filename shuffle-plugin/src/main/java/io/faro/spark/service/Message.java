@@ -28,10 +28,12 @@ final class Message {
     KEPT,
     /** The reason that outputs of the executor are not kept, as text; the answer has nothing. */
     NOT_KEPT,
-    /** Nothing; the card of the service that keeps the executor's outputs, or nothing. */
+    /** Nothing; {@link KeptBy} of the service that keeps the executor's outputs, or nothing. */
     CARD,
     /** Nothing; an answer comes when the application ends. */
-    END
+    END,
+    /** The version of the executor's list of services, as an int; answered by {@link HostList} when it is newer. */
+    HOSTS
   }
 
   final Kind kind;

@@ -4,6 +4,7 @@ import io.faro.OutputFiles;
 import io.faro.service.NodeService;
 import io.faro.service.ServiceException;
 import java.util.Arrays;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.apache.spark.SparkEnv;
@@ -47,6 +48,7 @@ public final class ServiceLink {
   private final boolean sealed;
   private final Secret secret;
   private final DriverLink driver;
+  private final ServiceHosts hosts;
   private final Runnable kept;
   private final Runnable notKept;
   // All that follows is guarded by this.
@@ -58,16 +60,20 @@ public final class ServiceLink {
   private boolean toldDriver;
   private boolean warned;
   private boolean watches;
+  /** Copies of outputs of this host that other services do not have yet, as its service said last. */
+  private long behind;
   /** The service's card when it was last there. Only of the thread that connects. */
   private byte[] card = {};
 
   /** {@code kept}, {@code notKept}: count map outputs. */
-  public ServiceLink(String directory, SparkEnv env, boolean sealed, Secret secret, Runnable kept, Runnable notKept) {
+  public ServiceLink(String directory, SparkEnv env, boolean sealed, Secret secret, ServiceHosts hosts,
+      Runnable kept, Runnable notKept) {
     this.directory = directory;
     this.env = env;
     this.sealed = sealed;
     this.secret = secret;
     this.driver = new DriverLink(env);
+    this.hosts = hosts;
     this.kept = kept;
     this.notKept = notKept;
   }
@@ -83,6 +89,9 @@ public final class ServiceLink {
       returnsBy = returnDeadline();
     }
     thread("faro-service", this::run).start();
+    if (hosts.replicas() > 0) {
+      thread("faro-service-hosts", this::watchHosts).start();
+    }
   }
 
   private static Thread thread(String name, Runnable work) {
@@ -153,7 +162,64 @@ public final class ServiceLink {
         thread("faro-service-end", this::awaitEnd).start();
       }
     }
+    tell(now, hosts.all());
     LOG.info("Faro: the service at {} keeps this executor's map outputs", directory);
+  }
+
+  /** Tells the service of this host which others there are: it copies from them, and they from it. */
+  private void tell(NodeService now, Map<Integer, byte[]> cards) {
+    if (hosts.replicas() == 0) {
+      return;
+    }
+    try {
+      int size = hosts.size();
+      for (Map.Entry<Integer, byte[]> one : cards.entrySet()) {
+        now.host(hosts.replicas(), one.getKey(), size, one.getValue());
+      }
+    } catch (ServiceException.Lost e) {
+      LOG.debug("Faro: the node service was lost, and is told of other hosts when it has come back", e);
+      lost(now);
+    } catch (Exception e) {
+      LOG.debug("Faro: the node service does not take the list of other hosts", e);
+    }
+  }
+
+  /** Takes the driver's list of services whenever it has changed. */
+  private void watchHosts() {
+    try {
+      while (!isStopped()) {
+        try {
+          byte[] changes = driver.hostsAfter(hosts.version());
+          if (changes.length == 0) {
+            return;
+          }
+          Map<Integer, byte[]> cards = hosts.take(changes);
+          NodeService now;
+          synchronized (this) {
+            now = service;
+          }
+          if (now != null) {
+            tell(now, cards);
+          }
+        } catch (Exception e) {
+          // Also when Spark's RPC has waited for long enough.
+          LOG.trace("Faro: the driver has not said which node services there are", e);
+          pause(START_PAUSE_MILLIS);
+        }
+      }
+    } catch (InterruptedException e) {
+      LOG.debug("Faro: the list of node services is not followed any more", e);
+    }
+  }
+
+  /** Whether the service has taken this executor, and the connection to it stands. */
+  public synchronized boolean isConnected() {
+    return state == State.CONNECTED && service.isConnected();
+  }
+
+  /** Copies of outputs of this host that other services do not have yet; asked every few seconds. */
+  public synchronized long replicasBehind() {
+    return state == State.CONNECTED ? behind : 0;
   }
 
   private void driverSilent(int tries, Exception e) throws InterruptedException {
@@ -213,16 +279,40 @@ public final class ServiceLink {
 
   /** Returns when a connection is to be made. */
   private void awaitLoss() throws InterruptedException {
-    synchronized (this) {
-      while (state == State.CONNECTED) {
-        wait(PAUSE_MILLIS);
-        // An executor that hands nothing over finds here that the service was restarted. Readers need its new card.
-        if (state == State.CONNECTED && !service.isConnected()) {
-          lost(service);
+    // An executor that hands nothing over finds here that the service was restarted. Readers need its new card.
+    while (isConnected()) {
+      if (hosts.replicas() > 0) {
+        askBehind();
+      }
+      synchronized (this) {
+        if (state == State.CONNECTED) {
+          wait(PAUSE_MILLIS);
         }
       }
     }
+    synchronized (this) {
+      if (state == State.CONNECTED) {
+        lost(service);
+      }
+    }
     pause(isReturning() ? RETURN_PAUSE_MILLIS : PAUSE_MILLIS);
+  }
+
+  private void askBehind() {
+    NodeService now;
+    synchronized (this) {
+      now = service;
+    }
+    try {
+      long copies = now == null ? 0 : now.behind();
+      synchronized (this) {
+        behind = copies;
+      }
+    } catch (ServiceException.Lost e) {
+      lost(now);
+    } catch (Exception e) {
+      LOG.debug("Faro: the node service does not say how many copies are missing", e);
+    }
   }
 
   private synchronized boolean isReturning() {

@@ -1,6 +1,8 @@
 package io.faro.spark.transport;
 
 import io.faro.spark.read.Parts;
+import java.util.HashMap;
+import java.util.Map;
 
 /**
  * The blocks of one request, parsed from Spark's names: {@code shuffle_<s>_<m>_<r>} and {@code
@@ -63,6 +65,36 @@ public final class ShuffleIds {
     one.ends[0] = ends[i];
     one.piece = piece;
     return one;
+  }
+
+  /** The blocks at these places, as they are here. */
+  public ShuffleIds subset(int[] places) {
+    ShuffleIds some = new ShuffleIds(places.length, names == null ? null : new String[places.length]);
+    for (int i = 0; i < places.length; i++) {
+      int from = places[i];
+      some.shuffles[i] = shuffles[from];
+      some.maps[i] = maps[from];
+      some.starts[i] = starts[from];
+      some.ends[i] = ends[from];
+      if (names != null) {
+        some.names[i] = names[from];
+      }
+    }
+    some.piece = piece;
+    return some;
+  }
+
+  /** Where the blocks with these names are here. */
+  public int[] places(String[] blocks) {
+    Map<String, Integer> byName = new HashMap<>();
+    for (int i = 0; i < count(); i++) {
+      byName.put(name(i), i);
+    }
+    int[] places = new int[blocks.length];
+    for (int i = 0; i < blocks.length; i++) {
+      places[i] = byName.get(blocks[i]);
+    }
+    return places;
   }
 
   /** The number of blocks. */

@@ -10,6 +10,7 @@ final class ServiceTable {
   private static final String REGISTERED = "serviceRegistered";
   private static final String OUTPUTS = "serviceOutputs";
   private static final String REFUSED = "serviceOutputsRefused";
+  private static final String BEHIND = "replicasBehind";
 
   private final Html html;
   private final Map<String, Row> rows = new TreeMap<>();
@@ -21,6 +22,8 @@ final class ServiceTable {
     long refused;
     long blocks;
     long bytes;
+    long copied;
+    long behind;
   }
 
   ServiceTable(Html html, List<ExecutorFigures> executors, List<ServiceFigures> services) {
@@ -33,12 +36,15 @@ final class ServiceTable {
         row.ended += executor.removed ? executor.counter(REGISTERED) : 0;
         row.outputs += executor.counter(OUTPUTS);
         row.refused += executor.counter(REFUSED);
+        // All executors of the host say the same, at different times.
+        row.behind = executor.removed ? row.behind : Math.max(row.behind, executor.counter(BEHIND));
       }
     }
     for (ServiceFigures service : services) {
       Row row = row(service.host);
       row.blocks += service.counter(Traffic.SERVICE_BLOCKS);
       row.bytes += service.counter(Traffic.SERVICE_BYTES);
+      row.copied += service.counter(Traffic.REPLICA_BLOCKS);
     }
   }
 
@@ -53,13 +59,14 @@ final class ServiceTable {
     }
     html.raw("<h4>Node services</h4>").raw(Html.TABLE);
     html.heads("Host", "Executors registered", "of these ended", "Map outputs handed over", "Map outputs not kept",
-        "Blocks read from it", "Bytes read from it");
+        "Blocks read from it", "Bytes read from it", "Copies behind", "Blocks read from copies elsewhere");
     rows.forEach((host, row) -> html.raw("<tr data-service=\"").text(host)
         .raw("\" data-outputs=\"" + row.outputs + "\" data-blocks=\"" + row.blocks + "\">").textCell(host)
         .cell(row.running + row.ended).cell(row.ended).cell(row.outputs).cell(row.refused)
-        .cell(row.blocks).bytesCell(row.bytes).raw("</tr>"));
+        .cell(row.blocks).bytesCell(row.bytes).cell(row.behind).cell(row.copied).raw("</tr>"));
     html.raw("</tbody></table><p>").text("Handed over: by executors of the host, also for shuffles that were removed "
-        + "since. Not kept: the service refused them or did not answer, so they are lost with their executor.")
+        + "since. Not kept: the service refused them or did not answer, so they are lost with their executor. "
+        + "Copies behind: of map outputs of the host, that other hosts do not have yet (spark.faro.replicas).")
         .raw("</p>");
   }
 }

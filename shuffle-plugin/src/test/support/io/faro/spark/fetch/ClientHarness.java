@@ -8,7 +8,9 @@ import io.faro.spark.peers.CardStore;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.peers.Peers;
 import io.faro.spark.peers.PerHost;
+import io.faro.spark.peers.ReplicaCards;
 import io.faro.spark.peers.Steps;
+import io.faro.spark.service.ServiceHosts;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -39,6 +41,8 @@ final class ClientHarness {
   final List<PeerKey> asked = new ArrayList<>();
   /** The shuffles that are Spark's alone. */
   final Set<Integer> left = new HashSet<>();
+  /** The services that may have copies. */
+  final ServiceHosts hosts = new ServiceHosts(1);
   final FaroBlockStoreClient client;
   final Peers peers;
   /** The card that a look-up finds. */
@@ -64,8 +68,11 @@ final class ClientHarness {
     DownloadFiles toFile = new DownloadFiles(sparkConf, fileThreads, PIECE_BYTES);
     Peers services = conf.serviceDirectory == null ? null : new Peers(transport, new ServiceStore(),
         new PerHost(lookUps), steps, steps, false, WAIT_MILLIS, counters);
-    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, services, fallBack, toFile, left::contains,
-        counters, steps);
+    FaroBlockStoreClient.Replicas replicas = conf.replicas == 0 ? null : new FaroBlockStoreClient.Replicas(
+        new Peers(transport, new ReplicaCards(hosts), new PerHost(lookUps), steps, steps, false, WAIT_MILLIS, counters),
+        hosts);
+    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, services, replicas, fallBack, toFile,
+        left::contains, counters, steps);
   }
 
   private final class ServiceStore implements CardStore {

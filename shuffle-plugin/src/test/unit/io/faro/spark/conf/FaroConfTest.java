@@ -86,6 +86,7 @@ class FaroConfTest {
         "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
         "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400",
         "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp", "spark.faro.staging", "planned",
+        "spark.faro.service.directory", "/run/faro", "spark.faro.replicas", "2",
         "spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms",
         "spark.faro.verbs.device", "mlx5_0:1", "spark.faro.verbs.gidIndex", "3", "spark.faro.verbs.trafficClass", "104",
         "spark.faro.verbs.retryCount", "6", "spark.faro.verbs.rnrRetry", "5", "spark.faro.verbs.timeout", "16");
@@ -95,7 +96,7 @@ class FaroConfTest {
         "exchange.slice", "5", "verbs.device", "mlx5_0:1", "verbs.gidIndex", "3", "verbs.trafficClass", "104",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
     assertEquals(expected, new FaroConf(conf).settings);
-    assertEquals(FaroKeys.ALL.size(), expected.size() + 7, "a key is missing in this test");
+    assertEquals(FaroKeys.ALL.size(), expected.size() + 8, "a key is missing in this test");
   }
 
   @Test

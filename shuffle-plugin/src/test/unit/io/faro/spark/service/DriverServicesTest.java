@@ -33,11 +33,17 @@ class DriverServicesTest {
 
   private String cardOf(String executor) throws IOException {
     ask(Message.Kind.CARD, executor, "");
-    return lastAnswer();
+    byte[] answer = answers.get(answers.size() - 1);
+    return answer.length == 0 ? "" : new String(KeptBy.decode(answer).card, StandardCharsets.UTF_8);
   }
 
-  private String lastAnswer() {
-    return new String(answers.get(answers.size() - 1), StandardCharsets.UTF_8);
+  private int placeOf(String executor) throws IOException {
+    ask(Message.Kind.CARD, executor, "");
+    return KeptBy.decode(answers.get(answers.size() - 1)).place;
+  }
+
+  private void watch(String executor, int version) throws IOException {
+    ask(Message.Kind.HOSTS, executor, new byte[] {0, 0, 0, (byte) version});
   }
 
   @Test
@@ -48,6 +54,20 @@ class DriverServicesTest {
     assertEquals(32, answers.get(0).length);
     new DriverServices().take(new Message(Message.Kind.TOKEN, "1", new byte[0]), answers::add);
     assertFalse(Arrays.equals(answers.get(0), answers.get(2)));
+  }
+
+  /** What happens depends on which executor connects to the restarted service first. */
+  @Test
+  void outputsOfEndedExecutorsAreFoundWhenANewExecutorKnewTheRestartedServiceFirst() throws IOException {
+    kept("ended", "", "before");
+    kept("old", "", "before");
+    kept("new", "", "after");
+    assertEquals("before", cardOf("ended"));
+    kept("old", "before", "after");
+    for (String executor : new String[] {"ended", "old", "new"}) {
+      assertEquals("after", cardOf(executor), executor);
+      assertEquals(0, placeOf(executor), executor);
+    }
   }
 
   @Test
@@ -69,6 +89,68 @@ class DriverServicesTest {
     assertEquals("after a restart", cardOf("1"));
     assertEquals("after a restart", cardOf("2"));
     assertEquals("another host's", cardOf("3"));
+  }
+
+  @Test
+  void aServiceKeepsItsPlaceWhenItWasRestarted() throws IOException {
+    kept("1", "", "first");
+    kept("2", "", "second");
+    kept("3", "", "first");
+    assertEquals(0, placeOf("3"));
+    kept("1", "first", "after a restart");
+    kept("3", "first", "after a restart");
+    assertEquals(0, placeOf("1"));
+    assertEquals(0, placeOf("3"));
+    assertEquals(1, placeOf("2"));
+  }
+
+  @Test
+  void whoWatchesIsToldOfEachChangeOnce() throws IOException {
+    ServiceHosts hosts = new ServiceHosts(1);
+    watch("1", 0);
+    assertTrue(answers.isEmpty());
+    kept("1", "", "first");
+    assertEquals(2, answers.size());
+    assertEquals(1, hosts.take(answers.get(1)).size());
+    watch("1", hosts.version());
+    kept("2", "", "second");
+    kept("3", "", "second");
+    assertEquals(5, answers.size());
+    assertEquals(1, hosts.take(answers.get(3)).size());
+    // An executor that starts later gets all at once.
+    watch("4", 0);
+    ServiceHosts later = new ServiceHosts(1);
+    assertEquals(2, later.take(answers.get(5)).size());
+    kept("1", "first", "after a restart");
+    watch("4", later.version());
+    later.take(answers.get(7));
+    assertEquals("after a restart", new String(later.card(0), StandardCharsets.UTF_8));
+    assertEquals("second", new String(later.card(1), StandardCharsets.UTF_8));
+    assertEquals(null, later.card(2));
+  }
+
+  @Test
+  void whoWatchesIsToldTheEnd() throws IOException {
+    watch("1", 0);
+    watch("2", 0);
+    driver.removed("2");
+    driver.end();
+    assertEquals(1, answers.size());
+    assertEquals(0, answers.get(0).length);
+    watch("3", 0);
+    assertEquals(0, answers.get(1).length);
+  }
+
+  @Test
+  void aListThatIsNoneIsRefused() throws IOException {
+    kept("1", "", "first");
+    watch("1", 0);
+    byte[] good = answers.get(1);
+    for (int end = 0; end < good.length; end++) {
+      byte[] cut = Arrays.copyOf(good, end);
+      assertThrows(IOException.class, () -> new ServiceHosts(1).take(cut), "of " + end + " bytes");
+    }
+    assertThrows(IOException.class, () -> ask(Message.Kind.HOSTS, "1", new byte[3]));
   }
 
   @Test

@@ -1,0 +1,77 @@
+//! The names in an application's directory.
+
+use faro_wire::OutputId;
+
+/// What names of pages and of their indexes begin with (`replica`). They say nothing to a service that is started again.
+pub(crate) const PAGE: &str = "page_";
+pub(crate) const LENGTH: &str = "length_";
+/// What names of copies begin with.
+const REPLICA: &str = "replica_";
+
+/// Whether a name is of a page or an index of one.
+pub(crate) fn is_list(name: &str) -> bool {
+    name.starts_with(PAGE) || name.starts_with(LENGTH)
+}
+
+/// Whose output one is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Of an executor of this host.
+    Own,
+    /// A copy of an output of another host.
+    Replica,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Index,
+    Data,
+}
+
+/// One name in the directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) kind: Kind,
+    pub(crate) id: OutputId,
+    pub(crate) generation: u64,
+    pub(crate) part: Part,
+}
+
+impl Link {
+    pub(crate) fn name(self) -> String {
+        let Self { id, generation, .. } = self;
+        let end = match self.part {
+            Part::Index => "index",
+            Part::Data => "data",
+        };
+        let start = match self.kind {
+            Kind::Own => "",
+            Kind::Replica => REPLICA,
+        };
+        format!("{start}{}_{}_{generation}.{end}", id.shuffle_id, id.map_id)
+    }
+
+    /// Only what `name` writes.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let (ids, part) = match name.rsplit_once('.')? {
+            (ids, "index") => (ids, Part::Index),
+            (ids, "data") => (ids, Part::Data),
+            _ => return None,
+        };
+        let (kind, ids) = match ids.strip_prefix(REPLICA) {
+            Some(ids) => (Kind::Replica, ids),
+            None => (Kind::Own, ids),
+        };
+        let mut numbers = ids.split('_');
+        let link = Self {
+            kind,
+            id: OutputId {
+                shuffle_id: numbers.next()?.parse().ok()?,
+                map_id: numbers.next()?.parse().ok()?,
+            },
+            generation: numbers.next()?.parse().ok()?,
+            part,
+        };
+        (link.name() == name).then_some(link)
+    }
+}

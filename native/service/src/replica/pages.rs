@@ -1,0 +1,208 @@
+//! A service's list of what it has, in pages that never change once they are written.
+//!
+//! ```text
+//!  entry   u8 1 | u32 shuffle | i64 map | u64 bytes of data | u32 bytes of index     an output that executors handed over
+//!          u8 2 | u32 shuffle | i64 map                                              a copy that is kept here
+//!          u8 3 | u32 shuffle                                                        a shuffle that was removed
+//! ```
+//! Page n is a file `page_<n>.data` in the application's directory. Its index file has two offsets, and is shared by all
+//! pages and all indexes of the same length: `length_<bytes>.index`. A service before this one has left none that counts:
+//! a service that was started again has another card, and its list begins anew.
+
+use crate::links::{LENGTH, PAGE};
+use faro_endpoint::OutputFiles;
+use faro_wire::OutputId;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Entries of a page: what is copied between two looks at other services.
+pub(crate) const MAX_ENTRIES: usize = 256;
+/// The longest page.
+pub(crate) const MAX_PAGE: u64 = (MAX_ENTRIES * 25) as u64;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Output { id: OutputId, data: u64, index: u32 },
+    Copy(OutputId),
+    Removed(u32),
+}
+
+impl Entry {
+    fn encode(self, out: &mut Vec<u8>) {
+        let mut put = |kind: u8, shuffle: u32| {
+            out.push(kind);
+            out.extend_from_slice(&shuffle.to_le_bytes());
+        };
+        match self {
+            Self::Output { id, data, index } => {
+                put(1, id.shuffle_id);
+                out.extend_from_slice(&id.map_id.to_le_bytes());
+                out.extend_from_slice(&data.to_le_bytes());
+                out.extend_from_slice(&index.to_le_bytes());
+            }
+            Self::Copy(id) => {
+                put(2, id.shuffle_id);
+                out.extend_from_slice(&id.map_id.to_le_bytes());
+            }
+            Self::Removed(shuffle) => put(3, shuffle),
+        }
+    }
+
+    /// `None`: the bytes are no page.
+    pub(crate) fn decode_all(mut bytes: &[u8]) -> Option<Vec<Self>> {
+        let mut entries = Vec::new();
+        while let Some((kind, rest)) = bytes.split_first() {
+            let (shuffle, rest) = rest.split_first_chunk()?;
+            let shuffle_id = u32::from_le_bytes(*shuffle);
+            i32::try_from(shuffle_id).ok()?;
+            let map = |rest: &[u8]| rest.first_chunk().map(|map| i64::from_le_bytes(*map));
+            let (entry, rest) = match kind {
+                1 => {
+                    let map_id = map(rest)?;
+                    let (data, rest) = rest.get(8..)?.split_first_chunk()?;
+                    let (index, rest) = rest.split_first_chunk()?;
+                    let entry = Self::Output {
+                        id: OutputId { shuffle_id, map_id },
+                        data: u64::from_le_bytes(*data),
+                        index: u32::from_le_bytes(*index),
+                    };
+                    (entry, rest)
+                }
+                2 => {
+                    let map_id = map(rest)?;
+                    (Self::Copy(OutputId { shuffle_id, map_id }), rest.get(8..)?)
+                }
+                3 => (Self::Removed(shuffle_id), rest),
+                _ => return None,
+            };
+            if entries.len() == MAX_ENTRIES {
+                return None;
+            }
+            entries.push(entry);
+            bytes = rest;
+        }
+        Some(entries)
+    }
+}
+
+/// The pages of an application here.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    directory: PathBuf,
+    written: AtomicU64,
+}
+
+impl Pages {
+    pub(crate) fn new(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            written: AtomicU64::new(0),
+        }
+    }
+
+    /// Writes the next page. Called by one thread.
+    pub(crate) fn write(&self, entries: &[Entry]) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        for entry in entries {
+            entry.encode(&mut bytes);
+        }
+        let page = self.written.load(Ordering::Relaxed);
+        fs::write(self.path(page), &bytes)?;
+        self.index_of(bytes.len() as u64)?;
+        self.written.store(page + 1, Ordering::Release);
+        Ok(())
+    }
+
+    fn path(&self, page: u64) -> PathBuf {
+        self.directory.join(format!("{PAGE}{page}.data"))
+    }
+
+    /// Page `page`, if it is written.
+    pub(crate) fn find(&self, page: u64) -> Option<OutputFiles> {
+        let is_written = page < self.written.load(Ordering::Acquire);
+        is_written.then(|| self.as_block(&self.path(page)))?
+    }
+
+    /// The whole file as an output of one partition.
+    pub(crate) fn as_block(&self, data: &Path) -> Option<OutputFiles> {
+        let made = fs::metadata(data).and_then(|file| self.index_of(file.len()));
+        let made = made.inspect_err(|e| log::debug!("{} is not listed: {e}", data.display()));
+        Some(OutputFiles {
+            data: data.to_owned(),
+            index: made.ok()?,
+        })
+    }
+
+    fn index_of(&self, bytes: u64) -> io::Result<PathBuf> {
+        let path = self.directory.join(format!("{LENGTH}{bytes}.index"));
+        if !path.exists() {
+            // Two threads may write it at once: neither sees half of the other's.
+            let id = std::thread::current().id();
+            let new = self.directory.join(format!("{LENGTH}{bytes}.{id:?}"));
+            fs::write(&new, [0, bytes].map(u64::to_be_bytes).concat())?;
+            fs::rename(new, &path)?;
+        }
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::links::is_list;
+
+    fn entries() -> Vec<Entry> {
+        let id = OutputId {
+            shuffle_id: 4,
+            map_id: 5,
+        };
+        let (data, index) = (1 << 40, 24);
+        vec![
+            Entry::Output { id, data, index },
+            Entry::Copy(id),
+            Entry::Removed(4),
+        ]
+    }
+
+    #[test]
+    fn a_page_is_read_back_and_no_part_of_it_is_a_page_with_more() {
+        let mut bytes = Vec::new();
+        entries().iter().for_each(|entry| entry.encode(&mut bytes));
+        assert_eq!(Entry::decode_all(&bytes).unwrap(), entries());
+        for end in 0..bytes.len() {
+            let cut = Entry::decode_all(&bytes[..end]);
+            assert!(cut.is_none_or(|cut| entries().starts_with(&cut)), "{end}");
+        }
+        bytes[0] = 4;
+        assert_eq!(Entry::decode_all(&bytes), None);
+    }
+
+    #[test]
+    fn the_longest_page_is_as_long_as_may_be() {
+        let mut bytes = Vec::new();
+        (0..MAX_ENTRIES).for_each(|_| entries()[0].encode(&mut bytes));
+        assert_eq!(bytes.len() as u64, MAX_PAGE);
+        assert!(Entry::decode_all(&bytes).is_some());
+        entries()[2].encode(&mut bytes);
+        assert_eq!(Entry::decode_all(&bytes), None);
+    }
+
+    #[test]
+    fn a_page_is_there_when_it_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let pages = Pages::new(dir.path());
+        assert!(pages.find(0).is_none());
+        pages.write(&entries()).unwrap();
+        let files = pages.find(0).unwrap();
+        let length = fs::metadata(&files.data).unwrap().len();
+        let offsets = fs::read(files.index).unwrap();
+        assert_eq!(offsets, [0, length].map(u64::to_be_bytes).concat());
+        assert!(pages.find(1).is_none() && pages.find(u64::MAX).is_none());
+        for name in fs::read_dir(dir.path()).unwrap() {
+            let name = name.unwrap().file_name().into_string().unwrap();
+            assert!(is_list(&name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Bytes of another service, by the application's endpoint: as a reader gets them, a few pieces at a time.
+
+use super::names::Asked;
+use super::throttle::Throttle;
+use faro_endpoint::{Completion, Endpoint, EndpointError};
+use faro_wire::block::PIECE_BYTES;
+use faro_wire::{BlockId, BlockStatus};
+use std::io;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// Pieces that are under way at a time: 8 MiB of the arena.
+const WINDOW: u64 = 2;
+/// How often a thread that waits looks whether its endpoint is closed.
+const LOOK: Duration = Duration::from_millis(200);
+/// A block's status that is `Ok`.
+const OK: u32 = BlockStatus::Ok as u32;
+const UNKNOWN: u32 = BlockStatus::UnknownOutput as u32;
+
+/// Why bytes are not here.
+#[derive(Debug, Error)]
+pub(crate) enum PullError {
+    #[error("it has no such output any more")]
+    Unknown,
+    #[error("it cannot read the output (status {status})")]
+    Status { status: u32 },
+    #[error("it gave {got} bytes instead of {wanted}")]
+    Torn { wanted: u64, got: u64 },
+    #[error("it does not answer: {0}")]
+    Peer(String),
+    #[error("this service cannot keep it: {0}")]
+    Own(#[from] io::Error),
+    #[error("this service ends")]
+    Closed,
+}
+
+impl From<EndpointError> for PullError {
+    fn from(error: EndpointError) -> Self {
+        Self::Peer(error.to_string())
+    }
+}
+
+/// Takes bytes in their order.
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
+
+/// Reads from one service. All completions of the endpoint are this one's: it has no other caller.
+pub(crate) struct Pull<'a> {
+    pub(crate) endpoint: &'a Endpoint,
+    pub(crate) throttle: &'a Throttle,
+    pub(crate) peer: u64,
+    pub(crate) timeout: Duration,
+}
+
+impl Pull<'_> {
+    /// A whole block of at most a piece.
+    pub(crate) fn small(&self, asked: Asked, max: u64) -> Result<Vec<u8>, PullError> {
+        let mut bytes = Vec::new();
+        let mut sink = |more: &[u8]| {
+            bytes.extend_from_slice(more);
+            Ok(())
+        };
+        // A piece, as a block of any other length could take all memory.
+        let got = self.fetch(&[asked.block(1, 1)], &mut sink)?;
+        match got <= max {
+            true => Ok(bytes),
+            false => Err(PullError::Torn { wanted: max, got }),
+        }
+    }
+
+    /// `bytes` bytes of all partitions together.
+    pub(crate) fn whole(
+        &self,
+        asked: Asked,
+        partitions: u32,
+        bytes: u64,
+        sink: Sink<'_>,
+    ) -> Result<(), PullError> {
+        let mut got = 0;
+        while got < bytes {
+            let next = (bytes - got).min(WINDOW * PIECE_BYTES);
+            self.wait(self.throttle.take(next, Instant::now()))?;
+            let first = got / PIECE_BYTES + 1;
+            let pieces = first..first + next.div_ceil(PIECE_BYTES);
+            let piece = |at: u64| u32::try_from(at).map(|piece| asked.block(partitions, piece));
+            let blocks: Result<Vec<BlockId>, _> = pieces.map(piece).collect();
+            let blocks = blocks.map_err(|_| PullError::Torn { wanted: bytes, got })?;
+            let more = self.fetch(&blocks, sink)?;
+            got += more;
+            if more != next {
+                return Err(PullError::Torn { wanted: bytes, got });
+            }
+        }
+        Ok(())
+    }
+
+    fn wait(&self, time: Duration) -> Result<(), PullError> {
+        let end = Instant::now() + time;
+        loop {
+            if self.endpoint.is_closed() {
+                return Err(PullError::Closed);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(LOOK));
+        }
+    }
+
+    /// Gives all bytes of the blocks to the sink, and returns how many that were. Waits for the request's end also when
+    /// it fails, so that the next one finds no completion of it.
+    fn fetch(&self, blocks: &[BlockId], sink: Sink<'_>) -> Result<u64, PullError> {
+        let request = self.endpoint.fetch(self.peer, blocks, self.timeout)?;
+        let mut got = Ok(0);
+        let mut completions = Vec::new();
+        loop {
+            self.endpoint.completions(1, LOOK, &mut completions);
+            for completion in completions.drain(..) {
+                if completion.request != request {
+                    continue;
+                }
+                let last = completion.last;
+                got = match got {
+                    Ok(before) => taken(&completion, sink).map(|more| before + more),
+                    Err(error) => Err(error),
+                };
+                if last {
+                    return got;
+                }
+                if got.is_err() {
+                    self.endpoint.cancel(request);
+                }
+            }
+            if self.endpoint.is_closed() {
+                return Err(PullError::Closed);
+            }
+        }
+    }
+}
+
+fn taken(completion: &Completion, sink: Sink<'_>) -> Result<u64, PullError> {
+    let delivery = completion
+        .outcome
+        .as_ref()
+        .map_err(|failure| PullError::Peer(failure.detail.clone()))?;
+    let status = delivery.blocks.iter().map(|block| block.status.get());
+    match status.into_iter().find(|status| *status != OK) {
+        None => {}
+        Some(UNKNOWN) => return Err(PullError::Unknown),
+        Some(status) => return Err(PullError::Status { status }),
+    }
+    let mut got = 0;
+    for slice in &delivery.slices {
+        let (from, length) = (slice.offset as usize, slice.length as usize);
+        sink(&slice.lease.bytes()[from..from + length])?;
+        got += length as u64;
+    }
+    Ok(got)
+}
