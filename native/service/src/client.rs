@@ -1,11 +1,9 @@
 //! An executor's side: registers its application, and hands map outputs over.
 
-use crate::message::{
-    Hello, Lent, MessageError, Refusal, Reply, Request, MAX_LEND, MAX_LEND_FILES,
-};
+use crate::message::{Hello, MessageError, Refusal, Reply, Request};
 use crate::options::SOCKET;
-use crate::socket::{receive, receive_lent, send, Received, SocketError};
-use faro_endpoint::{Endpoint, LoanError};
+use crate::socket::{receive, send, SocketError};
+use faro_endpoint::LoanError;
 use faro_fabric::peer_user;
 use faro_sync::{lock, try_lock};
 use faro_wire::OutputId;
@@ -170,86 +168,6 @@ impl Client {
         self.tell(&Request::End, &[])
     }
 
-    /// Borrows the files of map outputs for `endpoint`, which reads them then (`Endpoint::local`). Returns for each
-    /// output whether it is to be read so. At most a quarter of what the endpoint may borrow is borrowed now; for the
-    /// others the service only says whether it has them, and they are borrowed by a later call.
-    ///
-    /// # Errors
-    /// Outputs that were borrowed before the error stay readable.
-    pub fn borrow(
-        &self,
-        endpoint: &Endpoint,
-        shuffle: u32,
-        maps: &[i64],
-    ) -> Result<Vec<bool>, ClientError> {
-        let id = |at: usize| OutputId {
-            shuffle_id: shuffle,
-            map_id: maps[at],
-        };
-        let mut readable: Vec<bool> = (0..maps.len())
-            .map(|at| endpoint.has_local(id(at)))
-            .collect();
-        let asked: Vec<usize> = (0..maps.len()).filter(|&at| !readable[at]).collect();
-        let mut asked = asked.as_slice();
-        let mut room = (endpoint.max_lent() / 4).max(1);
-        while !asked.is_empty() {
-            let files = room > 0;
-            let max = match files {
-                true => room.min(MAX_LEND_FILES),
-                false => MAX_LEND,
-            };
-            let (now, rest) = asked.split_at(asked.len().min(max));
-            let request = Request::Lend {
-                shuffle,
-                files,
-                maps: now.iter().map(|&at| maps[at]).collect(),
-            };
-            let (lent, descriptors) = self.lent(&request, now.len(), files)?;
-            let mut descriptors = descriptors.into_iter().map(File::from);
-            for (&at, lent) in now.iter().zip(lent) {
-                readable[at] = lent != Lent::NotHere;
-                if files && readable[at] {
-                    let index = descriptors.next().ok_or(ClientError::Unexpected)?;
-                    let data = match lent {
-                        Lent::Whole => Some(descriptors.next().ok_or(ClientError::Unexpected)?),
-                        Lent::Empty | Lent::NotHere => None,
-                    };
-                    endpoint.lend(id(at), index, data)?;
-                }
-            }
-            room = room.saturating_sub(max);
-            asked = rest;
-        }
-        Ok(readable)
-    }
-
-    /// Asks, and checks that as much came as was asked for.
-    fn lent(
-        &self,
-        request: &Request,
-        outputs: usize,
-        files: bool,
-    ) -> Result<(Vec<Lent>, Vec<OwnedFd>), ClientError> {
-        self.on_connection(|socket| {
-            send(socket.as_fd(), &request.encode(), &[])?;
-            let Received { bytes, descriptors } = receive_lent(socket.as_fd())?;
-            match Reply::decode(&bytes)? {
-                Reply::Lent(all) => {
-                    let wanted = all.iter().map(|lent| lent.files()).sum::<usize>();
-                    let wanted = wanted * usize::from(files);
-                    match (all.len(), descriptors.len()) == (outputs, wanted) {
-                        true => Ok((all, descriptors)),
-                        false => Err(ClientError::Unexpected),
-                    }
-                }
-                Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-                Reply::Welcome { .. } | Reply::Done | Reply::Behind(_) => {
-                    Err(ClientError::Unexpected)
-                }
-            }
-        })
-    }
-
     /// Copies of the application's outputs of this host that other services do not have yet.
     ///
     /// # Errors
@@ -283,7 +201,8 @@ impl Client {
         })
     }
 
-    fn on_connection<T>(
+    /// Does it while no other message is under way.
+    pub(crate) fn on_connection<T>(
         &self,
         told: impl FnOnce(&OwnedFd) -> Result<T, ClientError>,
     ) -> Result<T, ClientError> {

@@ -7,7 +7,7 @@
 //!   message    the layouts of requests and answers; no I/O                          │           └─ endpoint  serves readers
 //!   socket     one message and its descriptors                                      └─ record    what a restart finds
 //!   handed     what was handed over, checked
-//!   lend       which outputs a reader of this host may read, and their files
+//!   lend       which outputs a reader of this host may read, and their files; `borrow` is the reader's side
 //!   connections   how many there are, in all and of each user
 //!   replica    copies on the services of other hosts
 //!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)
@@ -17,6 +17,7 @@
 //! with a card of its own, that knows its outputs only. A client names no path: it passes open files.
 
 mod application;
+mod borrow;
 mod client;
 mod connections;
 mod handed;
