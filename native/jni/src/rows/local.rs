@@ -96,15 +96,15 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_readLocalAt<'local>(
         }
         let part = longs(env, "part", &part, 3)?;
         let endpoint = &endpoints::get(endpoint)?.endpoint;
-        let (offset, length) = (count(offset, 1)?, count(length, 1)?);
+        let (first, length) = (count(offset, 1)?, count(length, 1)?);
         let output = OutputId {
             shuffle_id: shuffle as u32,
             map_id: part[0],
         };
         let room = bytes.len(env)?;
-        if offset.checked_add(length).is_none_or(|end| end > room) {
+        if first.checked_add(length).is_none_or(|end| end > room) {
             return Err(Failure::Argument(format!(
-                "{length} bytes at {offset} of {room}"
+                "{length} bytes at {first} of {room}"
             )));
         }
         let Ok(block) = endpoint.local(output, part[1] as u32, part[2] as u32) else {
