@@ -98,7 +98,7 @@ class RecordIteratorTest {
         buffer.release();
       }
     };
-    SecondFetch secondFetch = new SecondFetch(new Again(), failure, context);
+    SecondFetch secondFetch = new SecondFetch(new PartFetch(new Again(), context), failure);
     return new GroupRecords(
         new FetchedGroup(buffer, handle, secondFetch, failure), blocks.decompression, failure);
   }
