@@ -19,6 +19,8 @@ SCENARIOS = [
             "outputsOutliveOne",
             "outputsOutliveAll",
             "rowsOutliveAll",
+            "lentWhileServiceDies",
+            "lentFilesClosed",
             "serviceKilled",
             "nothingKept",
         ],
@@ -26,7 +28,8 @@ SCENARIOS = [
         node_service=True,
         faro_only=True,
         newest=True,
-        must_count=("serviceBlocks", "serviceOutputs", "serviceRegistered"),
+        # RDDs with Java's serializer are read over the network, by Spark's reader.
+        must_count=("serviceLocalBlocks", "serviceBlocks", "serviceOutputs", "serviceRegistered"),
         service_must_log=(
             r"found [1-9]\d* map outputs, \d+ bytes, of 1 applications",
             r"application \S+ has ended: 0 map outputs",
