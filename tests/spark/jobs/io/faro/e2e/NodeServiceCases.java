@@ -180,7 +180,12 @@ final class NodeServiceCases {
         Check.equal("map tasks", 8L, maps.value());
         Check.that("large parts came from lent files",
             FaroCounters.total(jsc, "serviceLocalBytes") - before > 8 * (64 << 10));
-        Check.await("the service should be back", 30, () -> FaroCounters.total(jsc, "serviceRegistered") == 2);
+        registered(jsc);
+    }
+
+    private static void registered(JavaSparkContext jsc) throws Exception {
+        Check.await("both executors should have the service", 30,
+            () -> FaroCounters.total(jsc, "serviceRegistered") == 2);
     }
 
     /** Through a shuffle whose records Faro deserialises in groups of parts: Kryo's can be joined. */
@@ -196,6 +201,7 @@ final class NodeServiceCases {
 
     /** Lent files of a removed shuffle are closed, so that they keep no disk space. */
     private static void lentFilesClosed(SparkSession spark, JavaSparkContext jsc, File applications) throws Exception {
+        registered(jsc);
         sum(spark.range(0, 10_000, 1, 8).selectExpr("id", "concat('v', id) v").repartition(6).javaRDD());
         Map<String, String> pids = Executors.pids(jsc, 2);
         String kept = applications.getCanonicalPath();
@@ -237,6 +243,7 @@ final class NodeServiceCases {
         long before = sum(shuffled);
         Check.equal("rows mapped", 100_000L, maps.value());
         kill(jsc, 2);
+        registered(jsc);
         List<String> others = Arrays.asList("serviceBlocks", "executorBlocks", "fallbackBlocks", "failedBlocks");
         List<Long> network = totals(jsc, others);
         long lent = FaroCounters.total(jsc, "serviceLocalBlocks");
