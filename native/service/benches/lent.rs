@@ -87,7 +87,7 @@ fn hand_over(client: &Client, directory: &Path, block_bytes: usize) -> Attempt<u
         .map(|at| at.wrapping_mul(2_654_435_761) as u8)
         .collect();
     for map in 0..OUTPUTS {
-        let [index_path, data_path] = ["index", "data"].map(|part| directory.join(part));
+        let [index_path, data_path] = ["map.index", "map.data"].map(|part| directory.join(part));
         std::fs::write(&index_path, &index)?;
         std::fs::write(&data_path, &data)?;
         client.hand_over(id(map), &index_path, &data_path)?;
