@@ -90,8 +90,9 @@ def write(results):
             (
                 "Celeborn and Uniffle keep map outputs in servers of their own: an executor that "
                 "is lost or given back takes no output with it. Faro, like stock Spark, computes "
-                "such outputs again, unless an external shuffle service or decommissioning has "
-                "saved them. That, not speed on one host, is what they are for."
+                "such outputs again, unless an external shuffle service, decommissioning or "
+                "`faro serve` (not used here) has saved them. That, not speed on one host, is what "
+                "they are for."
             ),
         ]
     )
