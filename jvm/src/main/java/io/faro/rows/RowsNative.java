@@ -40,7 +40,7 @@ final class RowsNative {
    */
   static native int readLocal(long endpoint, int shuffle, long[] parts, int count, byte[] bytes, long[] lengths);
 
-  /** Returns the size of a part in files, in bytes; -1: the endpoint does not know the files, or they do not have it. */
+  /** Returns the bytes of a part in files; -1: the endpoint does not know the files, or they do not have it. */
   static native long localBytes(long endpoint, int shuffle, long map, int start, int end);
 
   /**
