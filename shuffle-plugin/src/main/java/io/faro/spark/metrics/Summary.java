@@ -19,8 +19,8 @@ public final class Summary {
   };
   /** Before {@link #LEFT}, if one of them is not zero: where the blocks of other executors came from. */
   private static final String[] SERVICE = {
-    "serviceOutputs", "serviceOutputsRefused", "serviceLocalBlocks", "serviceLocalBytes", "serviceBlocks", "serviceBytes",
-    "executorBlocks", "executorBytes", "replicaBlocks", "replicaBytes"
+    "serviceOutputs", "serviceOutputsRefused", "serviceLocalBlocks", "serviceLocalBytes", "serviceBlocks",
+    "serviceBytes", "executorBlocks", "executorBytes", "replicaBlocks", "replicaBytes"
   };
   private static final String LEFT = "fallbacks";
 

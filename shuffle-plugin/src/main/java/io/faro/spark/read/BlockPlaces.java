@@ -7,8 +7,8 @@ import org.apache.spark.storage.BlockManagerId;
 
 /**
  * Decides where a block is read: in this executor's files, in those of another executor of this host, or elsewhere. The
- * same as Spark's fetch iterator decides, except where this executor cannot read another one's directories, and where the
- * node service of this host lends the files.
+ * same as Spark's fetch iterator decides, except where this executor cannot read another one's directories, and where
+ * the node service of this host lends the files.
  */
 final class BlockPlaces implements ReadPlan.Places {
   private final BlockManager blocks;

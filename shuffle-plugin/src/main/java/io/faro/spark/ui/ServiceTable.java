@@ -62,7 +62,8 @@ final class ServiceTable {
     }
     html.raw("<h4>Node services</h4>").raw(Html.TABLE);
     html.heads("Host", "Executors registered", "of these ended", "Map outputs handed over", "Map outputs not kept",
-        "Blocks read from it", "Bytes read from it", "Blocks read from lent files", "Copies behind", "Blocks read from copies elsewhere");
+        "Blocks read from it", "Bytes read from it", "Blocks read from lent files", "Copies behind",
+        "Blocks read from copies elsewhere");
     rows.forEach((host, row) -> html.raw("<tr data-service=\"").text(host)
         .raw("\" data-outputs=\"" + row.outputs + "\" data-blocks=\"" + row.blocks + "\">").textCell(host)
         .cell(row.running + row.ended).cell(row.ended).cell(row.outputs).cell(row.refused)

@@ -35,8 +35,8 @@ final class Blocks {
 
   /**
    * Executor {@code own} is this one, {@code near} and {@code hidden} are on this host, {@code stored}
-   * is the fall-back storage. The node service of this host has the outputs of {@code kept} and lends those with an even
-   * map id.
+   * is the fall-back storage. The node service of this host has the outputs of {@code kept} and lends those with an
+   * even map id.
    */
   ReadPlan plan(ReadPlan.Limits limits, boolean merge) {
     ReadPlan.Places places = new ReadPlan.Places() {

@@ -28,7 +28,8 @@ class NeighboursTest {
   }, () -> now);
 
   private void assertNear(String expected, String... executors) {
-    Set<String> wanted = expected.isEmpty() ? Collections.emptySet() : new HashSet<>(Arrays.asList(expected.split(" ")));
+    Set<String> wanted = expected.isEmpty()
+        ? Collections.emptySet() : new HashSet<>(Arrays.asList(expected.split(" ")));
     assertEquals(wanted, neighbours.of(Arrays.asList(executors)));
   }
 
