@@ -12,8 +12,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Another executor's, lent by the node service of this host, which keeps them. The executor may have ended. The
- * endpoint holds a bounded number of them open: one that it has closed is borrowed again. What is lent no more, or turns
- * out to be damaged, comes over the network.
+ * endpoint holds a bounded number of them open: one that it has closed is borrowed again. What is lent no more, or
+ * turns out to be damaged, comes over the network.
  */
 final class LentFiles implements LocalFiles {
   private static final Logger LOG = LoggerFactory.getLogger(LentFiles.class);
