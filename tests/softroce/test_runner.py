@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -283,9 +285,8 @@ class TestRefusals:
         with tempfile.TemporaryDirectory() as name:
             tools = Path(name)
             for tool in ("bash", "env", "python3", "uname", "dirname", "cat", "sha256sum", "cut"):
-                found = subprocess.run(
-                    ["bash", "-c", f"type -P {tool}"], capture_output=True, text=True, check=True
-                ).stdout.strip()
+                # python3 on the PATH may be a script of pyenv's, which needs more tools.
+                found = sys.executable if tool == "python3" else shutil.which(tool)
                 (tools / tool).symlink_to(os.path.realpath(found))
             environment = {"PATH": name, "FARO_CACHE": name, "HOME": name}
             got = guest("true", env=environment)

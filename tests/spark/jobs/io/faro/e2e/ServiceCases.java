@@ -15,6 +15,7 @@ import org.apache.spark.HashPartitioner;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaPairRDD;
+import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.util.LongAccumulator;
@@ -78,7 +79,7 @@ final class ServiceCases {
     /** The modes of the files of shuffles; the service deletes those of an executor that left. */
     private static void shuffleFiles(JavaSparkContext jsc, org.apache.spark.sql.SparkSession spark) throws Exception {
         List<String> pids = new ArrayList<>(Executors.pids(jsc, 2).values());
-        shuffle(jsc, spark);
+        List<Object> held = shuffle(jsc, spark);
         List<String> places = jsc.parallelize(new ArrayList<>(java.util.Arrays.asList(0, 1, 2, 3, 4, 5, 6, 7)), 8)
             .flatMap(i -> {
                 BlockManager blocks = SparkEnv.get().blockManager();
@@ -95,17 +96,26 @@ final class ServiceCases {
         }
         Check.that("there should be files of shuffles in " + places, !modes.isEmpty());
         System.out.println("MODES " + modes);
+        int before = Executors.registered(jsc);
         Executors.signal(pids.get(0), "KILL");
+        // Of executors that the driver believes to live it does not ask the service to remove anything.
+        Check.await("the driver should know", 60, () -> Executors.registered(jsc) < before);
+        held.clear();
         // Spark's cleaner asks for the removal when the collector has found that nobody can read the shuffles.
-        Check.await("all files of shuffles should be gone", 90, () -> {
+        // The service is asked for data and index files only: files of checksums stay until the application ends.
+        Check.await("all data and index files should be gone", 90, () -> {
             System.gc();
-            return shuffleFiles(places).isEmpty();
+            return shuffleFiles(places).stream().allMatch(file -> file.getName().contains(".checksum."));
         });
     }
 
-    private static void shuffle(JavaSparkContext jsc, org.apache.spark.sql.SparkSession spark) {
-        Check.equal("groups", RddCases.expected(), digests(RddCases.pairs(jsc, 8).groupByKey(6)));
-        Check.equal("rows", 20_000L, spark.range(0, 20_000, 1, 8).repartition(6).javaRDD().count());
+    /** Returns what keeps the shuffles from being removed. */
+    private static List<Object> shuffle(JavaSparkContext jsc, org.apache.spark.sql.SparkSession spark) {
+        JavaPairRDD<Integer, Iterable<Long>> groups = RddCases.pairs(jsc, 8).groupByKey(6);
+        Check.equal("groups", RddCases.expected(), digests(groups));
+        JavaRDD<?> rows = spark.range(0, 20_000, 1, 8).repartition(6).javaRDD();
+        Check.equal("rows", 20_000L, rows.count());
+        return new ArrayList<>(java.util.Arrays.asList(groups, rows));
     }
 
     private static List<File> shuffleFiles(List<String> places) throws Exception {
