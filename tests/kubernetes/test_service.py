@@ -78,8 +78,10 @@ def service(ready, account, tmp_path):
 
 def served(run, service):
     """What the service did, and what is wrong with it."""
-    counts = {name: run.counted(name) for name in ("serviceBlocks", "serviceOutputs")}
-    problems = [] if counts["serviceBlocks"] else ["no block came from the service"]
+    names = ("serviceBlocks", "serviceLocalBlocks", "serviceOutputs")
+    counts = {name: run.counted(name) for name in names}
+    came = counts["serviceBlocks"] + counts["serviceLocalBlocks"]
+    problems = [] if came else ["no block came from the service"]
     log = service.log()
     return counts, problems + ([] if "has ended" in log else [f"the service's log: {log[-400:]}"])
 

@@ -1,9 +1,11 @@
 //! This process's own map outputs, read on the caller's thread.
 //!
 //! A task reads the blocks of its own executor from the files that are open for peers already, so
-//! that such a block costs one `pread` and no look-up of paths.
+//! that such a block costs one `pread` and no look-up of paths. So it reads those of other processes
+//! whose files the node service of this host has lent (`loans`).
 
 use crate::files::{Catalog, FileRange, Output, Unlocated};
+use crate::loans::{Loan, Loans};
 use faro_region::Sleep;
 use faro_wire::{BlockStatus, OutputId};
 use std::io;
@@ -41,30 +43,52 @@ pub enum LocalError {
 /// The bytes of some consecutive partitions of an own map output.
 pub struct LocalBlock {
     id: OutputId,
-    output: Arc<Output>,
+    place: Place,
     range: FileRange,
+}
+
+/// Where the bytes are.
+enum Place {
+    Own(Arc<Output>),
+    Lent(Arc<Loan>),
 }
 
 impl LocalBlock {
     /// Finds the bytes of partitions `start` to `end` (exclusive).
     pub(crate) fn find(
         catalog: &Catalog,
+        loans: &Loans,
         id: OutputId,
         start: u32,
         end: u32,
     ) -> Result<Self, LocalError> {
-        let output = catalog.ready(id).ok_or(LocalError::Unresolved(id))?;
+        let status = |status| LocalError::Status {
+            output: id,
+            start,
+            end,
+            status,
+        };
+        let Some(output) = catalog.ready(id) else {
+            let loan = loans.find(id).ok_or(LocalError::Unresolved(id))?;
+            let range = loan.locate(start, end).map_err(status)?;
+            let place = Place::Lent(loan);
+            return Ok(Self { id, place, range });
+        };
         match output.locate(start, end, Sleep::May) {
-            Ok(range) => Ok(Self { id, output, range }),
+            Ok(range) => {
+                let place = Place::Own(output);
+                Ok(Self { id, place, range })
+            }
             // A caller that may sleep is never refused for cold offsets; both mean: look again.
             Err(Unlocated::Cold | Unlocated::Replaced) => Err(LocalError::Unresolved(id)),
-            Err(Unlocated::Status(status)) => Err(LocalError::Status {
-                output: id,
-                start,
-                end,
-                status,
-            }),
+            Err(Unlocated::Status(why)) => Err(status(why)),
         }
+    }
+
+    /// Returns whether its files are lent by the node service of this host.
+    #[must_use]
+    pub fn is_lent(&self) -> bool {
+        matches!(self.place, Place::Lent(_))
     }
 
     /// Returns the length in bytes.
@@ -83,9 +107,12 @@ impl LocalBlock {
             if end.is_none_or(|end| end > self.range.length) {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            match self.output.region() {
-                Some(region) => region.open()?.read(self.range.offset + position, buffer),
-                None => Ok(()),
+            match &self.place {
+                Place::Own(output) => match output.region() {
+                    Some(region) => region.open()?.read(self.range.offset + position, buffer),
+                    None => Ok(()),
+                },
+                Place::Lent(loan) => loan.read(self.range.offset + position, buffer),
             }
         };
         read().map_err(|error| LocalError::Io {

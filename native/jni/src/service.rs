@@ -1,11 +1,13 @@
 //! This executor's connection to the node service of its host, and the driver's words to services of other hosts.
 
-use crate::args;
 use crate::registry::Registry;
 use crate::throw::{Failure, Outcome, Typed};
+use crate::{args, endpoints};
 use faro_service::{tell, Client, Hello, Member, Token, MAX_SHUFFLES};
 use faro_wire::OutputId;
-use jni::objects::{JByteArray, JClass, JIntArray, JObjectArray, JString};
+use jni::objects::{
+    JBooleanArray, JByteArray, JClass, JIntArray, JLongArray, JObjectArray, JString,
+};
 use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
 use std::path::PathBuf;
@@ -110,6 +112,30 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_handOver<'local>(
         let data = PathBuf::from(args::text(env, "data path", &data)?);
         let index = PathBuf::from(args::text(env, "index path", &index)?);
         Ok(client(handle)?.hand_over(id, &index, &data)?)
+    })
+    .resolve::<Typed>();
+}
+
+/// `ServiceNative.borrow`. `readable` has as many elements as `maps`, or more.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_borrow<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    handle: jlong,
+    endpoint: jlong,
+    shuffle: jint,
+    maps: JLongArray<'local>,
+    readable: JBooleanArray<'local>,
+) {
+    env.with_env(|env| -> Outcome<()> {
+        if maps.is_null() || readable.is_null() {
+            return Err(Failure::Argument("maps or readable is null".to_owned()));
+        }
+        let endpoint = &endpoints::get(endpoint)?.endpoint;
+        let mut ids = vec![0; maps.len(env)?];
+        maps.get_region(env, 0, &mut ids)?;
+        let is: Vec<jboolean> = client(handle)?.borrow(endpoint, shuffle as u32, &ids)?;
+        Ok(readable.set_region(env, 0, &is)?)
     })
     .resolve::<Typed>();
 }

@@ -1,10 +1,11 @@
 //! One application of this host: its outputs, and the endpoint that serves them to its members.
 
 use crate::handed::Handed;
+use crate::lend::Loans;
 use crate::message::{Hello, Key};
 use crate::options::Options;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
-use crate::store::{Holding, KeepError, KeptNow, Store};
+use crate::store::{Held, Holding, KeepError, KeptNow, Store};
 use crate::told::{News, Told};
 use faro_endpoint::{Budget, Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
 use faro_sync::lock;
@@ -180,6 +181,17 @@ impl Application {
     /// Copies of its outputs that other services do not have yet.
     pub(crate) fn replicas_behind(&self) -> u64 {
         self.replicas.behind(&self.store)
+    }
+
+    /// What there is of these outputs for a reader of this host.
+    pub(crate) fn lend(
+        &self,
+        lending: &Arc<Held>,
+        shuffle: u32,
+        maps: &[i64],
+        files: bool,
+    ) -> Loans {
+        Loans::of(&self.store, lending, shuffle, maps, files)
     }
 
     /// Removes a shuffle's outputs.

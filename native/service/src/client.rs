@@ -3,6 +3,7 @@
 use crate::message::{Hello, MessageError, Refusal, Reply, Request};
 use crate::options::SOCKET;
 use crate::socket::{receive, send, SocketError};
+use faro_endpoint::LoanError;
 use faro_fabric::peer_user;
 use faro_sync::{lock, try_lock};
 use faro_wire::OutputId;
@@ -35,6 +36,8 @@ pub enum ClientError {
     Refused { why: Refusal, text: String },
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("the service lent what is no map output: {0}")]
+    Loan(#[from] LoanError),
     #[error("the connection to the service was lost before")]
     Lost,
 }
@@ -44,6 +47,8 @@ impl ClientError {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         match self {
+            // The whole answer was received; what came with it was closed.
+            Self::Socket(SocketError::TooManyDescriptors { .. }) => false,
             Self::Absent { .. }
             | Self::Foreign { .. }
             | Self::Socket(_)
@@ -51,7 +56,7 @@ impl ClientError {
             | Self::Unexpected
             | Self::Lost => true,
             Self::Refused { why, .. } => matches!(why, Refusal::Message | Refusal::Ended),
-            Self::File { .. } => false,
+            Self::File { .. } | Self::Loan(_) => false,
         }
     }
 }
@@ -84,7 +89,7 @@ impl Client {
                 card,
             }),
             Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-            Reply::Done | Reply::Behind(_) => Err(ClientError::Unexpected),
+            Reply::Done | Reply::Behind(_) | Reply::Lent(_) => Err(ClientError::Unexpected),
         }
     }
 
@@ -170,14 +175,16 @@ impl Client {
     pub fn behind(&self) -> Result<u64, ClientError> {
         self.exchange(&Request::Behind, &[], |reply| match reply {
             Reply::Behind(copies) => Some(copies),
-            Reply::Done | Reply::Refused { .. } | Reply::Welcome { .. } => None,
+            Reply::Done | Reply::Refused { .. } | Reply::Welcome { .. } | Reply::Lent(_) => None,
         })
     }
 
     fn tell(&self, request: &Request, files: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
         self.exchange(request, files, |reply| match reply {
             Reply::Done => Some(()),
-            Reply::Behind(_) | Reply::Refused { .. } | Reply::Welcome { .. } => None,
+            Reply::Behind(_) | Reply::Refused { .. } | Reply::Welcome { .. } | Reply::Lent(_) => {
+                None
+            }
         })
     }
 
@@ -188,13 +195,20 @@ impl Client {
         files: &[BorrowedFd<'_>],
         expected: impl FnOnce(Reply) -> Option<T>,
     ) -> Result<T, ClientError> {
+        self.on_connection(|socket| match ask(socket, request, files)? {
+            Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
+            reply => expected(reply).ok_or(ClientError::Unexpected),
+        })
+    }
+
+    /// Does it while no other message is under way.
+    pub(crate) fn on_connection<T>(
+        &self,
+        told: impl FnOnce(&OwnedFd) -> Result<T, ClientError>,
+    ) -> Result<T, ClientError> {
         let mut held = lock(&self.socket);
         let socket = held.as_ref().ok_or(ClientError::Lost)?;
-        let told = match ask(socket, request, files) {
-            Ok(Reply::Refused { why, text }) => Err(ClientError::Refused { why, text }),
-            Ok(reply) => expected(reply).ok_or(ClientError::Unexpected),
-            Err(error) => Err(error),
-        };
+        let told = told(socket);
         if told.as_ref().is_err_and(ClientError::is_lost) {
             // An answer that came late would be taken for the next one's.
             *held = None;

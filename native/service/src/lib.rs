@@ -7,6 +7,7 @@
 //!   message    the layouts of requests and answers; no I/O                          │           └─ endpoint  serves readers
 //!   socket     one message and its descriptors                                      └─ record    what a restart finds
 //!   handed     what was handed over, checked
+//!   lend       which outputs a reader of this host may read, and their files; `borrow` is the reader's side
 //!   connections   how many there are, in all and of each user
 //!   replica    copies on the services of other hosts
 //!   tell       tells services of hosts without an executor what executors tell the others; told hears it
@@ -17,9 +18,11 @@
 //! with a card of its own, that knows its outputs only. A client names no path: it passes open files.
 
 mod application;
+mod borrow;
 mod client;
 mod connections;
 mod handed;
+mod lend;
 mod links;
 mod listener;
 mod message;
@@ -36,7 +39,10 @@ mod told;
 
 pub use client::{Client, ClientError};
 pub use listener::Listener;
-pub use message::{Hello, Key, Refusal, Reply, Request, Token, MAX_MESSAGE, VERSION};
+pub use message::{
+    Hello, Key, Lent, Refusal, Reply, Request, Token, MAX_LEND, MAX_LEND_FILES, MAX_MESSAGE,
+    VERSION,
+};
 pub use metrics::Metrics;
 pub use options::{Options, Users, CONNECTIONS, SOCKET};
 pub use record::Record;

@@ -3,6 +3,7 @@
 use crate::application::Application;
 use crate::connections::{Connections, Counted, TooMany};
 use crate::handed::Handed;
+use crate::lend::Loans;
 use crate::message::{MessageError, Refusal, Reply, Request};
 use crate::options::{Users, SOCKET};
 use crate::service::{Refused, Service, ServiceError};
@@ -234,6 +235,12 @@ enum First {
     Status,
 }
 
+/// To a message of an executor.
+enum Answer {
+    Plain(Reply),
+    Lent(Loans),
+}
+
 /// One executor.
 struct Connection<'a> {
     user: u32,
@@ -307,6 +314,7 @@ impl Connection<'_> {
             Ok(Request::Status) => Ok(First::Status),
             Ok(
                 Request::Output { .. }
+                | Request::Lend { .. }
                 | Request::Forget { .. }
                 | Request::End
                 | Request::Host { .. }
@@ -327,7 +335,8 @@ impl Connection<'_> {
                 other => other?,
             };
             match self.answer(application, received) {
-                Ok(reply) => self.reply(&reply)?,
+                Ok(Answer::Plain(reply)) => self.reply(&reply)?,
+                Ok(Answer::Lent(loans)) => self.lend(loans)?,
                 Err(refused) => {
                     self.service
                         .counters
@@ -345,7 +354,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    fn answer(&self, application: &Application, received: Received) -> Result<Reply, Refused> {
+    fn answer(&self, application: &Application, received: Received) -> Result<Answer, Refused> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
@@ -377,11 +386,11 @@ impl Connection<'_> {
                     (why, error.to_string())
                 })?;
                 self.service.count_kept(kept.how);
-                Ok(Reply::Done)
+                Ok(Answer::Plain(Reply::Done))
             }
             Request::Forget { shuffle } => {
                 self.service.count_removed(application.forget(shuffle));
-                Ok(Reply::Done)
+                Ok(Answer::Plain(Reply::Done))
             }
             Request::Host {
                 replicas,
@@ -390,14 +399,45 @@ impl Connection<'_> {
                 card,
             } => application
                 .host((replicas, at, of), card)
-                .map(|()| Reply::Done)
+                .map(|()| Answer::Plain(Reply::Done))
                 // The connection goes on: outputs are handed over by it.
                 .map_err(|text| (Refusal::Full, text)),
-            Request::Behind => Ok(Reply::Behind(application.replicas_behind())),
+            Request::Behind => {
+                let behind = application.replicas_behind();
+                Ok(Answer::Plain(Reply::Behind(behind)))
+            }
             Request::End => {
                 self.service.end(application.key, "has ended");
-                Ok(Reply::Done)
+                Ok(Answer::Plain(Reply::Done))
             }
+            Request::Lend {
+                shuffle,
+                files,
+                maps,
+            } => {
+                let lending = &self.service.lending;
+                let loans = application.lend(lending, shuffle, &maps, files);
+                Ok(Answer::Lent(loans))
+            }
+        }
+    }
+
+    /// Who does not take the answer ends this connection only: it has a thread of its own, and a timeout.
+    fn lend(&self, loans: Loans) -> Result<(), SocketError> {
+        let files: Vec<_> = loans.files().map(AsFd::as_fd).collect();
+        let outputs = loans.all.iter().filter(|lent| lent.files() > 0).count();
+        if !files.is_empty() {
+            // Before the answer, so that who has it finds it counted.
+            let lent = &self.service.counters.lent;
+            lent.fetch_add(outputs as u64, Ordering::Relaxed);
+        }
+        let bytes = Reply::Lent(loans.all.clone()).encode();
+        match send(self.socket.as_fd(), &bytes, &files) {
+            Err(SocketError::TooManyOnTheirWay) => {
+                let text = SocketError::TooManyOnTheirWay.to_string();
+                refuse(self.socket, (Refusal::System, text))
+            }
+            other => other,
         }
     }
 

@@ -6,14 +6,16 @@
 //!   OUTPUT   u32 shuffle | i64 map | u8 has data          descriptors: the index, then the data file if it has one
 //!   FORGET   u32 shuffle
 //!   END      (nothing)
+//!   LEND     u32 shuffle | u8 files | u16 n | n i64 map   which outputs there are; with files, their descriptors too
 //!   STATUS   "faro" | u16 version                         not from executors: what the service has, see `status`
 //!   HOST     u8 replicas | u32 at | u32 of | bytes card   service `at` of the application's `of` services
 //!   BEHIND   (nothing)                                    how many copies the application's outputs of here lack
 //!  answer  | u8 kind | body
 //!   WELCOME  bytes card
 //!   DONE     (nothing)
+//!   LENT     u16 n | n u8                                 0: not here, 1: all empty, 2: has data; descriptors as OUTPUT's
 //!   REFUSED  u8 why | text
-//!   STATUS   text version | 16 u64, see `status`
+//!   STATUS   text version | 17 u64, see `status`
 //!   BEHIND   u64 copies
 //!  text, bytes: u16 length, then as many bytes
 //! ```
@@ -29,12 +31,19 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 pub const VERSION: u16 = 3;
 /// The longest message; a card takes up to 4 KiB.
 pub const MAX_MESSAGE: usize = 8 << 10;
+/// Most map outputs of a LEND.
+pub const MAX_LEND: usize = 1_000;
+/// Most map outputs of a LEND that asks for files: the kernel passes 253 descriptors with a message at most.
+pub const MAX_LEND_FILES: usize = 126;
 /// The longest id of an application or an executor.
 const MAX_NAME: usize = 255;
 /// The longest secret of Spark.
 const MAX_SECRET: usize = 2 << 10;
 /// An answer's first byte; 4 is that of a status.
 const BEHIND: u8 = 5;
+const LENT: u8 = 6;
+/// A request's first byte.
+const LEND: u8 = 6;
 /// The longest card.
 const MAX_CARD: usize = 4 << 10;
 const MAGIC: &[u8; 4] = b"faro";
@@ -126,6 +135,12 @@ pub enum Request {
     Forget {
         shuffle: u32,
     },
+    /// Which of these map outputs are here, and if `files`, their files.
+    Lend {
+        shuffle: u32,
+        files: bool,
+        maps: Vec<i64>,
+    },
     /// The application has ended.
     End,
     /// What the service has; the first and only message of a connection.
@@ -150,12 +165,36 @@ pub enum Reply {
         card: Vec<u8>,
     },
     Done,
+    /// The answer to `Lend`, in its order.
+    Lent(Vec<Lent>),
     Refused {
         why: Refusal,
         text: String,
     },
     /// Copies that other services do not have yet.
     Behind(u64),
+}
+
+/// What there is of a map output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lent {
+    NotHere = 0,
+    /// An index; all partitions are empty.
+    Empty = 1,
+    /// An index and a data file.
+    Whole = 2,
+}
+
+impl Lent {
+    /// How many descriptors come with it.
+    #[must_use]
+    pub fn files(self) -> usize {
+        match self {
+            Self::NotHere => 0,
+            Self::Empty => 1,
+            Self::Whole => 2,
+        }
+    }
 }
 
 /// Why the service refuses.
@@ -250,6 +289,20 @@ impl Request {
                 out.push(3);
                 out.extend_from_slice(&shuffle.to_le_bytes());
             }
+            Self::Lend {
+                shuffle,
+                files,
+                maps,
+            } => {
+                out.push(LEND);
+                out.extend_from_slice(&shuffle.to_le_bytes());
+                out.push(u8::from(*files));
+                // What is longer than a message is refused when it is sent.
+                out.extend_from_slice(&(maps.len() as u16).to_le_bytes());
+                for map in maps {
+                    out.extend_from_slice(&map.to_le_bytes());
+                }
+            }
             Self::End => out.push(4),
             Self::Status => {
                 out.push(5);
@@ -294,6 +347,19 @@ impl Request {
                 body.version()?;
                 Self::Status
             }
+            LEND => {
+                let (shuffle, files) = (body.shuffle()?, body.flag("files")?);
+                let count = match files {
+                    true => body.count(MAX_LEND_FILES, "1 to 126")?,
+                    false => body.count(MAX_LEND, "1 to 1000")?,
+                };
+                let maps = (0..count).map(|_| body.map()).collect::<Result<_, _>>()?;
+                Self::Lend {
+                    shuffle,
+                    files,
+                    maps,
+                }
+            }
             8 => Self::Host {
                 replicas: body.u8("replicas")?,
                 at: u32::from_le_bytes(body.array("place of a service")?),
@@ -319,6 +385,11 @@ impl Reply {
                 put(&mut out, card);
             }
             Self::Done => out.push(2),
+            Self::Lent(all) => {
+                out.push(LENT);
+                out.extend_from_slice(&(all.len() as u16).to_le_bytes());
+                out.extend(all.iter().map(|lent| *lent as u8));
+            }
             Self::Refused { why, text } => {
                 out.push(3);
                 out.push(*why as u8);
@@ -357,6 +428,20 @@ impl Reply {
                 }
             }
             BEHIND => Self::Behind(body.u64("copies")?),
+            LENT => {
+                let count = body.count(MAX_LEND, "1 to 1000")?;
+                let lent = |_| match body.u8("what is lent")? {
+                    0 => Ok(Lent::NotHere),
+                    1 => Ok(Lent::Empty),
+                    2 => Ok(Lent::Whole),
+                    got => Err(MessageError::Value {
+                        what: "what is lent",
+                        got: got.into(),
+                        allowed: "0 to 2",
+                    }),
+                };
+                Self::Lent((0..count).map(lent).collect::<Result<_, _>>()?)
+            }
             got => return Err(MessageError::Kind { got }),
         };
         body.end()?;
@@ -428,6 +513,18 @@ impl<'a> Body<'a> {
                 what: "map",
                 got: got as u64,
                 allowed: "0 to 9223372036854775807",
+            }),
+        }
+    }
+
+    fn count(&mut self, max: usize, allowed: &'static str) -> Result<usize, MessageError> {
+        let got = usize::from(u16::from_le_bytes(self.array("count")?));
+        match got {
+            got if (1..=max).contains(&got) => Ok(got),
+            got => Err(MessageError::Value {
+                what: "the number of map outputs",
+                got: got as u64,
+                allowed,
             }),
         }
     }

@@ -27,6 +27,8 @@ const LOCK: &str = "faro-serve.lock";
 const APPLICATIONS: &str = "applications";
 /// The part of the descriptors that this process may have for files of map outputs that cannot be linked.
 const HELD_SHARE: u64 = 4;
+/// The part for files that are on their way to readers.
+const LENDING_SHARE: u64 = 8;
 
 /// Why the service does not start.
 #[derive(Debug, Error)]
@@ -84,6 +86,7 @@ pub(crate) struct Counters {
     pub(crate) links: AtomicU64,
     pub(crate) descriptors: AtomicU64,
     pub(crate) refused: AtomicU64,
+    pub(crate) lent: AtomicU64,
     removed_outputs: AtomicU64,
     /// Of applications that have ended: blocks and bytes.
     served: [AtomicU64; 2],
@@ -96,6 +99,7 @@ pub struct Service {
     held: Arc<Held>,
     /// Of all applications' arenas.
     memory: Arc<Budget>,
+    pub(crate) lending: Arc<Held>,
     copying: Copying,
     applications: Mutex<HashMap<Key, Known>>,
     pub(crate) counters: Counters,
@@ -120,11 +124,14 @@ impl Service {
             locked(&options.data_directory)?,
         ];
         let boot = Boot::current().map_err(ServiceError::Boot)?;
-        let held = Held::new((descriptors() / HELD_SHARE) as usize);
+        let descriptors = descriptors();
+        let held = Held::new((descriptors / HELD_SHARE) as usize);
+        let lending = Held::new((descriptors / LENDING_SHARE) as usize);
         let service = Self {
             boot,
             held,
             memory: memory_of(&options)?,
+            lending,
             copying: Copying {
                 throttle: Arc::new(Throttle::new(options.replica_bandwidth)),
                 counts: Arc::default(),
@@ -408,6 +415,7 @@ impl Service {
             kept_open: get(&self.counters.descriptors),
             refused: get(&self.counters.refused),
             removed: get(&self.counters.removed_outputs),
+            lent: get(&self.counters.lent),
             served_blocks: served[0],
             served_bytes: served[1],
             replicas: holding.replicas as u64,

@@ -2,7 +2,7 @@
 //!
 //! Sockets are SEQPACKET: a message arrives whole or not at all, so nobody can stop in the middle of one.
 
-use crate::message::MAX_MESSAGE;
+use crate::message::{MAX_LEND_FILES, MAX_MESSAGE};
 use rustix::io::Errno;
 use rustix::net::{
     recvmsg, sendmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
@@ -14,8 +14,10 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// Descriptors of one message: an index and a data file.
+/// Descriptors of a request: an index and a data file.
 const MAX_DESCRIPTORS: usize = 2;
+/// Descriptors of an answer: as many of each.
+const MAX_LENT: usize = 2 * MAX_LEND_FILES;
 
 /// The reason that there is no message.
 #[derive(Debug, Error)]
@@ -26,8 +28,10 @@ pub enum SocketError {
     TimedOut,
     #[error("a message of more than {MAX_MESSAGE} bytes")]
     TooLong,
-    #[error("a message with more than {MAX_DESCRIPTORS} descriptors")]
-    TooManyDescriptors,
+    #[error("a message with more than {max} descriptors, or than this process has room for")]
+    TooManyDescriptors { max: usize },
+    #[error("more files are on their way to other processes than the kernel allows")]
+    TooManyOnTheirWay,
     #[error("{0}")]
     Io(#[from] std::io::Error),
 }
@@ -37,6 +41,7 @@ impl From<Errno> for SocketError {
         match errno {
             Errno::AGAIN => Self::TimedOut,
             Errno::PIPE | Errno::CONNRESET => Self::Closed,
+            Errno::TOOMANYREFS => Self::TooManyOnTheirWay,
             errno => Self::Io(errno.into()),
         }
     }
@@ -61,10 +66,10 @@ pub fn send(
     if bytes.len() > MAX_MESSAGE {
         return Err(SocketError::TooLong);
     }
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_LENT))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(SocketError::TooManyDescriptors);
+        return Err(SocketError::TooManyDescriptors { max: MAX_LENT });
     }
     loop {
         match sendmsg(
@@ -85,10 +90,24 @@ pub fn send(
 /// # Errors
 /// `Closed`, `TimedOut`, `TooLong`, `TooManyDescriptors`, `Io`.
 pub fn receive(socket: BorrowedFd<'_>) -> Result<Received, SocketError> {
-    let mut bytes = Zeroizing::new(vec![0; MAX_MESSAGE]);
     // Room for one more, so that a third one is seen.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS + 1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
+    receive_into(socket, MAX_DESCRIPTORS, &mut space)
+}
+
+/// The same of an answer to LEND, which has more descriptors.
+pub(crate) fn receive_lent(socket: BorrowedFd<'_>) -> Result<Received, SocketError> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_LENT + 1))];
+    receive_into(socket, MAX_LENT, &mut space)
+}
+
+fn receive_into(
+    socket: BorrowedFd<'_>,
+    max: usize,
+    space: &mut [MaybeUninit<u8>],
+) -> Result<Received, SocketError> {
+    let mut bytes = Zeroizing::new(vec![0; MAX_MESSAGE]);
+    let mut control = RecvAncillaryBuffer::new(space);
     let message = loop {
         match recvmsg(
             socket,
@@ -109,8 +128,8 @@ pub fn receive(socket: BorrowedFd<'_>) -> Result<Received, SocketError> {
     if message.flags.contains(ReturnFlags::TRUNC) {
         return Err(SocketError::TooLong);
     }
-    if message.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > MAX_DESCRIPTORS {
-        return Err(SocketError::TooManyDescriptors);
+    if message.flags.contains(ReturnFlags::CTRUNC) || descriptors.len() > max {
+        return Err(SocketError::TooManyDescriptors { max });
     }
     if message.bytes == 0 {
         // No message is empty; the end of the stream is.

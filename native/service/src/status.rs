@@ -32,6 +32,8 @@ pub struct Status {
     pub removed: u64,
     pub served_blocks: u64,
     pub served_bytes: u64,
+    /// Outputs whose files were given to readers of this host.
+    pub lent: u64,
     /// Of `outputs`, copies of outputs of other hosts.
     pub replicas: u64,
     /// Copies of outputs of this host that other services have not reported yet.
@@ -61,6 +63,7 @@ impl Status {
             ("removed_total", self.removed),
             ("served_blocks_total", self.served_blocks),
             ("served_bytes_total", self.served_bytes),
+            ("lent_total", self.lent),
             ("replicas", self.replicas),
             ("replicas_behind", self.replicas_behind),
             ("copied_bytes_total", self.copied_bytes),
@@ -101,6 +104,7 @@ impl Status {
             removed: body.u64("removed")?,
             served_blocks: body.u64("served blocks")?,
             served_bytes: body.u64("served bytes")?,
+            lent: body.u64("lent")?,
             replicas: body.u64("replicas")?,
             replicas_behind: body.u64("replicas behind")?,
             copied_bytes: body.u64("copied bytes")?,
@@ -126,6 +130,8 @@ pub fn ask_status(directory: &Path, timeout: Duration) -> Result<(u32, Status), 
     }
     match Reply::decode(&answer)? {
         Reply::Refused { why, text } => Err(ClientError::Refused { why, text }),
-        Reply::Welcome { .. } | Reply::Done | Reply::Behind(_) => Err(ClientError::Unexpected),
+        Reply::Welcome { .. } | Reply::Done | Reply::Lent(_) | Reply::Behind(_) => {
+            Err(ClientError::Unexpected)
+        }
     }
 }

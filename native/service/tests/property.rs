@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use faro_service::{Hello, Record, Refusal, Reply, Request, Status, Token};
+use faro_service::{Hello, Lent, Record, Refusal, Reply, Request, Status, Token};
 use faro_wire::OutputId;
 use proptest::prelude::*;
 
@@ -31,6 +31,16 @@ fn requests() -> impl Strategy<Value = Request> {
                 has_data,
             }
         ),
+        (
+            0..=i32::MAX as u32,
+            any::<bool>(),
+            prop::collection::vec(0..=i64::MAX, 1..=126)
+        )
+            .prop_map(|(shuffle, files, maps)| Request::Lend {
+                shuffle,
+                files,
+                maps
+            }),
         (0..=i32::MAX as u32).prop_map(|shuffle| Request::Forget { shuffle }),
         Just(Request::End),
         Just(Request::Status),
@@ -70,6 +80,8 @@ proptest! {
         for reply in [
             Reply::Welcome { card: card.clone() },
             Reply::Done,
+            Reply::Lent(vec![Lent::NotHere, Lent::Empty, Lent::Whole]),
+            Reply::Lent(vec![Lent::Whole; 1_000]),
             Reply::Behind(card.len() as u64),
             Reply::Refused { why: Refusal::Quota, text: text.clone() },
         ] {
@@ -78,13 +90,13 @@ proptest! {
     }
 
     #[test]
-    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 16]>()) {
+    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 17]>()) {
         let [applications, executors, outputs, output_bytes, linked, kept_open, refused, removed, served_blocks,
-             served_bytes, replicas, replicas_behind, copied_bytes, copies_refused, memory,
+             served_bytes, lent, replicas, replicas_behind, copied_bytes, copies_refused, memory,
              memory_limit] = figures;
         let status = Status {
             version, applications, executors, outputs, output_bytes, linked, kept_open, refused, removed,
-            served_blocks, served_bytes,
+            served_blocks, served_bytes, lent,
             replicas, replicas_behind, copied_bytes, copies_refused, memory, memory_limit,
         };
         let bytes = status.encode();
@@ -100,6 +112,14 @@ proptest! {
         let _ = Reply::decode(&bytes);
         let _ = Status::decode(&bytes);
         let _ = Record::decode(&bytes);
+    }
+
+    #[test]
+    fn no_message_asks_for_too_many(files in any::<bool>(), more in 0usize..100) {
+        for count in [0, if files { 127 } else { 1_001 } + more] {
+            let request = Request::Lend { shuffle: 1, files, maps: vec![7; count] };
+            prop_assert!(Request::decode(&request.encode()).is_err());
+        }
     }
 
     #[test]

@@ -94,6 +94,7 @@ mod tests {
             removed: 0,
             served_blocks: 700,
             served_bytes: 8 << 20,
+            lent: 0,
             replicas: 9,
             replicas_behind: 0,
             copied_bytes: 0,

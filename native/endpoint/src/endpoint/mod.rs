@@ -14,6 +14,7 @@ use crate::collective::{Dispatch, Member};
 use crate::counters::Counters;
 use crate::fetch::{Completion, RequestQueue};
 use crate::files::{Catalog, OutputFiles};
+use crate::loans::{LoanError, Loans};
 use crate::local::{LocalBlock, LocalError};
 use crate::memory::{Memory, Staging};
 use crate::net::{Doorbell, PeerTable};
@@ -24,6 +25,7 @@ use faro_region::StagedFile;
 use faro_sync::lock;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::{BlockId, Card, OutputId};
+use std::fs::File;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -34,6 +36,7 @@ pub struct Endpoint {
     card: Card,
     memory: Arc<Memory>,
     catalog: Arc<Catalog>,
+    loans: Loans,
     counters: Arc<Counters>,
     exchange: Arc<Exchange>,
     peers: Arc<PeerTable>,
@@ -154,7 +157,29 @@ impl Endpoint {
     /// # Errors
     /// `Unresolved`: `resolve` it and ask again. `Status`.
     pub fn local(&self, output: OutputId, start: u32, end: u32) -> Result<LocalBlock, LocalError> {
-        LocalBlock::find(&self.catalog, output, start, end)
+        LocalBlock::find(&self.catalog, &self.loans, output, start, end)
+    }
+
+    /// Takes the files of another process's map output, which the node service of this host has lent.
+    /// `local` reads them from then on, until there are too many or the shuffle is forgotten. They are
+    /// not served to peers.
+    ///
+    /// # Errors
+    /// They are not files that this process may only read, or no map output.
+    pub fn lend(&self, output: OutputId, index: File, data: Option<File>) -> Result<(), LoanError> {
+        self.loans.keep(output, index, data)
+    }
+
+    /// Returns whether `local` finds the map output without being told of its files.
+    #[must_use]
+    pub fn has_local(&self, output: OutputId) -> bool {
+        self.catalog.ready(output).is_some() || self.loans.find(output).is_some()
+    }
+
+    /// Returns the most map outputs that are lent at a time.
+    #[must_use]
+    pub fn max_lent(&self) -> usize {
+        self.loans.max()
     }
 
     /// Starts to stage a map output that is being written: it takes the data file's bytes, for
@@ -182,6 +207,7 @@ impl Endpoint {
     /// Forgets (and closes) all files of a shuffle.
     pub fn forget_shuffle(&self, shuffle: u32) {
         self.catalog.forget(shuffle);
+        self.loans.forget(shuffle);
         self.memory.cache.forget(shuffle);
         #[cfg(feature = "research")]
         if self.memory.regions != crate::memory::RegionMode::Unpinned {
@@ -227,6 +253,7 @@ impl Endpoint {
         }
         self.io.stop();
         self.catalog.close();
+        self.loans.close();
     }
 }
 

@@ -6,6 +6,7 @@ use crate::config::{Config, FabricChoice};
 use crate::counters::Counters;
 use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
+use crate::loans::Loans;
 use crate::memory::Memory;
 use crate::net::{CardRoutes, Doorbell, Inbox, Membership, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
@@ -126,6 +127,7 @@ impl Endpoint {
             card,
             memory,
             catalog,
+            loans: Loans::new(),
             queue: Arc::new(RequestQueue::new(
                 Arc::clone(&peers),
                 threads

@@ -14,6 +14,7 @@ mod questions;
 mod stores;
 
 pub(crate) use catalog::{Catalog, Lookup};
+pub(crate) use descriptors::open_file_bound;
 pub use identity::OutputFiles;
 pub(crate) use index::Unlocated;
 pub(crate) use output::{FileRange, Output};

@@ -6,7 +6,7 @@ use crate::throw::{Failure, Outcome, Typed};
 use faro_endpoint::{Endpoint, LocalError};
 use faro_wire::OutputId;
 use jni::objects::{JByteArray, JClass, JLongArray};
-use jni::sys::{jbyte, jint, jlong};
+use jni::sys::{jboolean, jbyte, jint, jlong};
 use jni::EnvUnowned;
 use zerocopy::IntoBytes;
 
@@ -48,6 +48,74 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_readLocal<'local>(
         bytes.set_region(env, 0, &read)?;
         lengths.set_region(env, 0, &found)?;
         Ok(found.len() as jint)
+    })
+    .resolve::<Typed>()
+}
+
+/// Implements `RowsNative.localBytes`: the size of a part, or -1 if its files are not known, or do
+/// not have it.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_localBytes<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    shuffle: jint,
+    map: jlong,
+    start: jint,
+    end: jint,
+) -> jlong {
+    env.with_env(|_| -> Outcome<jlong> {
+        let endpoint = &endpoints::get(endpoint)?.endpoint;
+        let output = OutputId {
+            shuffle_id: shuffle as u32,
+            map_id: map,
+        };
+        let found = endpoint.local(output, start as u32, end as u32);
+        Ok(found.map_or(-1, |block| block.length() as jlong))
+    })
+    .resolve::<Typed>()
+}
+
+/// Implements `RowsNative.readLocalAt`: reads `length` bytes from `position` of a part on. Returns
+/// whether it did.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_rows_RowsNative_readLocalAt<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    endpoint: jlong,
+    shuffle: jint,
+    part: JLongArray<'local>,
+    position: jlong,
+    bytes: JByteArray<'local>,
+    offset: jint,
+    length: jint,
+) -> jboolean {
+    env.with_env(|env| -> Outcome<jboolean> {
+        if bytes.is_null() {
+            return Err(Failure::Argument("bytes is null".to_string()));
+        }
+        let part = longs(env, "part", &part, 3)?;
+        let endpoint = &endpoints::get(endpoint)?.endpoint;
+        let (first, length) = (count(offset, 1)?, count(length, 1)?);
+        let output = OutputId {
+            shuffle_id: shuffle as u32,
+            map_id: part[0],
+        };
+        let room = bytes.len(env)?;
+        if first.checked_add(length).is_none_or(|end| end > room) {
+            return Err(Failure::Argument(format!(
+                "{length} bytes at {first} of {room}"
+            )));
+        }
+        let Ok(block) = endpoint.local(output, part[1] as u32, part[2] as u32) else {
+            return Ok(false);
+        };
+        let mut read: Vec<jbyte> = vec![0; length];
+        if block.read_at(position as u64, read.as_mut_bytes()).is_err() {
+            return Ok(false);
+        }
+        bytes.set_region(env, offset, &read)?;
+        Ok(true)
     })
     .resolve::<Typed>()
 }

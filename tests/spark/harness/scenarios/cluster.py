@@ -20,14 +20,17 @@ SCENARIOS = [
             "outputsOutliveOne",
             "outputsOutliveAll",
             "rowsOutliveAll",
+            "lentWhileServiceDies",
             "serviceKilled",
+            "lentFilesClosed",
             "nothingKept",
         ],
         {"spark.faro.service.directory": f"{SCRATCH}/service"},
         node_service=True,
         faro_only=True,
         newest=True,
-        must_count=("serviceBlocks", "serviceOutputs", "serviceRegistered"),
+        # RDDs with Java's serializer are read over the network, by Spark's reader.
+        must_count=("serviceLocalBlocks", "serviceBlocks", "serviceOutputs", "serviceRegistered"),
         service_must_log=(
             r"found [1-9]\d* map outputs, \d+ bytes, of 1 applications",
             r"application \S+ has ended: 0 map outputs",

@@ -40,6 +40,16 @@ final class RowsNative {
    */
   static native int readLocal(long endpoint, int shuffle, long[] parts, int count, byte[] bytes, long[] lengths);
 
+  /** Returns the bytes of a part in files; -1: the endpoint does not know the files, or they do not have it. */
+  static native long localBytes(long endpoint, int shuffle, long map, int start, int end);
+
+  /**
+   * Reads {@code length} bytes of a part, a triple as in {@link #inputLocal}, from {@code position} on, to {@code
+   * offset} in {@code bytes}. Returns {@code false} if the endpoint does not know the files, or they cannot be read.
+   */
+  static native boolean readLocalAt(
+      long endpoint, int shuffle, long[] part, long position, byte[] bytes, int offset, int length);
+
   /** Returns the message of the last failure. */
   static native String problem(long reader);
 

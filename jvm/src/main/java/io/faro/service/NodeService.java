@@ -1,5 +1,6 @@
 package io.faro.service;
 
+import io.faro.Endpoint;
 import io.faro.Faro;
 import io.faro.FaroException;
 import io.faro.OutputFiles;
@@ -40,6 +41,17 @@ public final class NodeService implements AutoCloseable {
   /** Hands over a map output that is committed. If this throws, the service does not have it. */
   public void handOver(int shuffleId, long mapId, OutputFiles files) throws FaroException {
     ServiceNative.handOver(handle, shuffleId, mapId, files.data().getPath(), files.index().getPath());
+  }
+
+  /**
+   * Borrows the files of map outputs for {@code endpoint}, which then reads them as those of its own process, and
+   * closes them when there are too many, with the shuffle, or with itself. Returns for each map output whether it can
+   * be read so. If this throws, outputs that were borrowed before can be.
+   */
+  public boolean[] borrow(Endpoint endpoint, int shuffleId, long[] mapIds) throws FaroException {
+    boolean[] readable = new boolean[mapIds.length];
+    ServiceNative.borrow(handle, endpoint.nativeHandle(), shuffleId, mapIds, readable);
+    return readable;
   }
 
   /** Tells the service that a shuffle was removed. */

@@ -21,6 +21,10 @@ final class ServiceNative {
   static native void handOver(long client, int shuffleId, long mapId, String dataPath, String indexPath)
       throws FaroException;
 
+  /** Borrows files for an endpoint; {@code readable} tells of each of {@code maps} whether it can be read so. */
+  static native void borrow(long client, long endpoint, int shuffleId, long[] maps, boolean[] readable)
+      throws FaroException;
+
   static native void forget(long client, int shuffleId) throws FaroException;
 
   static native void host(long client, int replicas, int at, int of, byte[] card) throws FaroException;

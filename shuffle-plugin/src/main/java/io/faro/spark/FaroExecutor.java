@@ -19,7 +19,9 @@ import io.faro.spark.peers.Peers;
 import io.faro.spark.peers.PerHost;
 import io.faro.spark.peers.ReplicaCards;
 import io.faro.spark.peers.ServiceCards;
+import io.faro.spark.read.Lender;
 import io.faro.spark.read.RowReaders;
+import io.faro.spark.service.LentOutputs;
 import io.faro.spark.service.ServiceHosts;
 import io.faro.spark.service.ServiceLink;
 import io.faro.spark.transport.EndpointTransport;
@@ -237,7 +239,8 @@ final class FaroExecutor {
         services, replicas, fallBack,
         new DownloadFiles(sparkConf, threads.files), sparks, counters, nanos);
     client = faroClient;
-    readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs,
+    Lender lender = service == null ? Lender.NONE : new LentOutputs(service, endpoint, counters);
+    readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs, lender,
         counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;
     threads.timer.scheduleWithFixedDelay(

@@ -80,6 +80,9 @@ public final class Metric {
   private static void services() {
     count("serviceBlocks", "blocks", "that came from node services (`faro serve`), also in the counts of their fabric");
     count("serviceBytes", "bytes", "in these blocks");
+    count("serviceLocalBlocks", "blocks", "of other executors that were read from files which the node service of this "
+        + "host lends; not remote, so in no count of a fabric");
+    count("serviceLocalBytes", "bytes", "in these blocks");
     count("executorBlocks", "blocks", "that came from executors after their host's node service was asked; also in the "
         + "counts of their fabric");
     count("executorBytes", "bytes", "in these blocks");

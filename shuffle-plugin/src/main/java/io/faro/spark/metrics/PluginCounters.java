@@ -32,6 +32,10 @@ public final class PluginCounters {
   public final LongAdder serviceBlocks = new LongAdder();
   /** Bytes of these blocks. */
   public final LongAdder serviceBytes = new LongAdder();
+  /** Blocks that were read from files that the node service of this host lends. */
+  public final LongAdder serviceLocalBlocks = new LongAdder();
+  /** Their bytes. */
+  public final LongAdder serviceLocalBytes = new LongAdder();
   /** Blocks that came from executors after a node service was asked. */
   public final LongAdder executorBlocks = new LongAdder();
   /** Bytes of these blocks. */
@@ -102,6 +106,8 @@ public final class PluginCounters {
     all.put("rowBlocks", rowBlocks.sum());
     all.put("serviceBlocks", serviceBlocks.sum());
     all.put("serviceBytes", serviceBytes.sum());
+    all.put("serviceLocalBlocks", serviceLocalBlocks.sum());
+    all.put("serviceLocalBytes", serviceLocalBytes.sum());
     all.put("executorBlocks", executorBlocks.sum());
     all.put("executorBytes", executorBytes.sum());
     all.put("replicaBlocks", replicaBlocks.sum());

@@ -17,10 +17,10 @@ public final class Summary {
     "remoteBytes.shm", "fallbacks", "fallbackBlocks", "crcErrors", "pool.highWaterBytes",
     "memory.tasksHighWaterBytes", "memory.totalHighWaterBytes"
   };
-  /** Before {@link #LEFT}, if one of them is not zero: where the remote blocks came from. */
+  /** Before {@link #LEFT}, if one of them is not zero: where the blocks of other executors came from. */
   private static final String[] SERVICE = {
-    "serviceOutputs", "serviceOutputsRefused", "serviceBlocks", "serviceBytes", "executorBlocks", "executorBytes",
-    "replicaBlocks", "replicaBytes"
+    "serviceOutputs", "serviceOutputsRefused", "serviceLocalBlocks", "serviceLocalBytes", "serviceBlocks",
+    "serviceBytes", "executorBlocks", "executorBytes", "replicaBlocks", "replicaBytes"
   };
   private static final String LEFT = "fallbacks";
 

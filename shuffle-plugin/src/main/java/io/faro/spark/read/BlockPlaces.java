@@ -1,24 +1,37 @@
 package io.faro.spark.read;
 
+import java.util.Set;
 import org.apache.spark.TaskContext;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
 
 /**
  * Decides where a block is read: in this executor's files, in those of another executor of this host, or elsewhere. The
- * same as Spark's fetch iterator decides, except where this executor cannot read another one's directories.
+ * same as Spark's fetch iterator decides, except where this executor cannot read another one's directories, and where
+ * the node service of this host lends the files.
  */
 final class BlockPlaces implements ReadPlan.Places {
   private final BlockManager blocks;
   private final TaskContext context;
   private final HostDirectories directories;
+  private final Lender lender;
+  /** Executors whose outputs the node service of this host keeps. */
+  private final Set<String> near;
   private final String own;
 
-  BlockPlaces(BlockManager blocks, TaskContext context, HostDirectories directories) {
+  BlockPlaces(BlockManager blocks, TaskContext context, HostDirectories directories, Lender lender, Set<String> near) {
     this.blocks = blocks;
     this.context = context;
     this.directories = directories;
+    this.lender = lender;
+    this.near = near;
     own = blocks.blockManagerId().executorId();
+  }
+
+  @Override
+  public boolean[] lent(BlockManagerId address, Parts parts) {
+    return address.executorId().equals(own) || !near.contains(address.executorId())
+        ? null : lender.borrow(parts.shuffle, parts.maps(0, parts.count()));
   }
 
   @Override

@@ -1,7 +1,6 @@
 package io.faro.spark.read;
 
 import io.faro.Endpoint;
-import io.faro.OutputFiles;
 import io.faro.rows.FileParts;
 import java.nio.ByteBuffer;
 import org.apache.spark.network.buffer.ManagedBuffer;
@@ -49,11 +48,9 @@ final class FileChunk {
     parts = null;
     count = read.read(endpoint, of.shuffle, of.maps(), of.starts(), of.ends(), i, end);
     if (count == 0) {
-      OutputFiles found = files.find(of.shuffle, of.map(i));
-      if (found == null) {
+      if (!files.resolve(of, i)) {
         return false;
       }
-      endpoint.resolve(of.shuffle, of.map(i), found);
       count = read.read(endpoint, of.shuffle, of.maps(), of.starts(), of.ends(), i, end);
     }
     parts = count == 0 ? null : of;

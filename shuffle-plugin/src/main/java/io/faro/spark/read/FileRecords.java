@@ -22,6 +22,8 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   private final ShuffleReadMetricsReporter metrics;
   /** The first part that was not counted. */
   private int counted;
+  /** From {@code first} on: parts that came by another way. {@code null}: none did. */
+  private ManagedBuffer[] replaced;
 
   /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */
   FileRecords(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
@@ -44,11 +46,14 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
 
   @Override
   public ManagedBuffer part(int i) throws FetchFailedException {
+    if (replaced != null && replaced[i - first] != null) {
+      return replaced[i - first];
+    }
     ManagedBuffer bytes;
     try {
       bytes = chunk == null ? null : chunk.part(parts, i, end, files);
       if (bytes == null) {
-        bytes = files.bySpark(parts.id(i));
+        bytes = files.bySpark(parts, i);
       }
     } catch (TaskKilledException e) {
       throw e;
@@ -60,8 +65,11 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     }
     if (i == counted) {
       counted++;
-      metrics.incLocalBlocksFetched(1);
-      metrics.incLocalBytesRead(bytes.size());
+      if (bytes instanceof FetchedPart) {
+        ((FetchedPart) bytes).count(metrics);
+      } else {
+        files.count(metrics, 1, bytes.size());
+      }
     }
     return bytes;
   }
@@ -71,7 +79,7 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     return failure.failed(files.address(), parts, i, "its file cannot be read", cause);
   }
 
-  /** A file does not become better when it is read again. */
+  /** A file does not become better when it is read again, but there may be another way to what was written. */
   @Override
   public boolean failed(Throwable problem, boolean decompressing, boolean handedOut)
       throws IOException, FetchFailedException {
@@ -80,10 +88,25 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
       Throwable found = decompressing && end - first == 1
           ? problem : decompression.problem(PartsStream.open(bytes));
       if (found != null) {
-        throw failure.corrupt(files.address(), parts, i, found.toString(), bytes);
+        if (handedOut || bytes instanceof FetchedPart || !files.hasOtherWay()) {
+          throw failure.corrupt(files.address(), parts, i, found.toString(), bytes);
+        }
+        replace(i, found.toString());
+        return true;
       }
     }
     return false;
+  }
+
+  private void replace(int i, String problem) throws FetchFailedException {
+    if (replaced == null) {
+      replaced = new ManagedBuffer[end - first];
+    }
+    try {
+      replaced[i - first] = files.otherWay(parts, i, problem, true);
+    } catch (IOException e) {
+      throw failure.failed(files.address(), parts, i, "corrupt, and not fetched once more", e.getCause());
+    }
   }
 
   @Override

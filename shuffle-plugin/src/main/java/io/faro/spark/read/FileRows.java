@@ -1,10 +1,10 @@
 package io.faro.spark.read;
 
 import io.faro.Endpoint;
-import io.faro.OutputFiles;
 import io.faro.rows.RowReader;
 import java.io.IOException;
 import java.io.InputStream;
+import org.apache.spark.TaskKilledException;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
@@ -49,8 +49,7 @@ final class FileRows implements RowSource {
       bySpark.close();
       bySpark = null;
     }
-    metrics.incLocalBlocksFetched(next - counted);
-    counted = next;
+    count(next);
     if (next == parts.count()) {
       return false;
     }
@@ -63,26 +62,30 @@ final class FileRows implements RowSource {
 
   @Override
   public void read(long fileBytes) {
-    metrics.incLocalBytesRead(fileBytes);
+    files.count(metrics, 0, fileBytes);
+  }
+
+  /** Counts the parts before {@code end}. */
+  private void count(int end) {
+    files.count(metrics, end - counted, 0);
+    counted = end;
   }
 
   @Override
   public boolean resolve(int part) throws IOException, FetchFailedException {
     int at = first + part;
     // Asked a second time, the endpoint has not taken them.
-    OutputFiles found = at == resolved ? null : find(at);
+    boolean found = at != resolved && find(at);
     resolved = at;
-    if (found == null) {
+    if (!found) {
       failed(part, "its files are not there, or do not fit each other", false, false);
-      return false;
     }
-    endpoint.resolve(parts.shuffle, parts.map(at), found);
-    return true;
+    return found;
   }
 
-  private OutputFiles find(int at) throws FetchFailedException {
+  private boolean find(int at) throws FetchFailedException {
     try {
-      return files.find(parts.shuffle, parts.map(at));
+      return files.resolve(parts, at);
     } catch (RuntimeException e) {
       // The task was killed, for example.
       throw e;
@@ -100,20 +103,44 @@ final class FileRows implements RowSource {
     }
     int at = first + part;
     ManagedBuffer bytes;
-    try {
-      bytes = files.bySpark(parts.id(at));
-    } catch (Exception e) {
-      throw failure.failed(files.address(), parts, at, problem, e);
+    if (files.hasOtherWay() && !handedOut) {
+      bytes = otherWay(at, problem, corrupt);
+    } else {
+      bytes = bySpark(at, problem);
+      if (corrupt) {
+        throw failure.corrupt(files.address(), parts, at, problem, bytes);
+      } else if (handedOut) {
+        throw failure.failed(files.address(), parts, at, problem, null);
+      }
     }
-    if (corrupt) {
-      throw failure.corrupt(files.address(), parts, at, problem, bytes);
-    } else if (handedOut) {
-      throw failure.failed(files.address(), parts, at, problem, null);
+    count(at);
+    if (bytes instanceof FetchedPart) {
+      ((FetchedPart) bytes).count(metrics);
+      counted = at + 1;
+    } else {
+      files.count(metrics, 0, bytes.size());
     }
-    metrics.incLocalBytesRead(bytes.size());
     InputStream stream = bytes.createInputStream();
     bySpark = new StreamRows(new StreamPart(stream, files.address(), parts.only(at), failure), chunk);
     next = at + 1;
+  }
+
+  private ManagedBuffer bySpark(int at, String problem) throws FetchFailedException {
+    try {
+      return files.bySpark(parts, at);
+    } catch (TaskKilledException e) {
+      throw e;
+    } catch (Exception e) {
+      throw failure.failed(files.address(), parts, at, problem, e);
+    }
+  }
+
+  private ManagedBuffer otherWay(int at, String problem, boolean corrupt) throws FetchFailedException {
+    try {
+      return files.otherWay(parts, at, problem, corrupt);
+    } catch (IOException e) {
+      throw failure.failed(files.address(), parts, at, problem, e.getCause());
+    }
   }
 
   @Override

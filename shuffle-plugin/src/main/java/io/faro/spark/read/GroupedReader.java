@@ -46,7 +46,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     this.context = context;
     this.metrics = metrics;
     failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
-    secondFetch = new SecondFetch(readers.client, failure, context);
+    secondFetch = new SecondFetch(new PartFetch(readers.client, context), failure);
     chunk = new FileChunk(readers.endpoint);
     decompression = new Decompression(SparkEnv.get().serializerManager(), dependency.shuffleId());
   }

@@ -1,8 +1,8 @@
 package io.faro.spark.read;
 
+import io.faro.Endpoint;
 import io.faro.OutputFiles;
 import org.apache.spark.network.buffer.ManagedBuffer;
-import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
 import scala.Option;
@@ -11,10 +11,12 @@ import scala.Option;
 final class OwnFiles implements LocalFiles {
   private final BlockManager blocks;
   private final OutputFinder outputs;
+  private final Endpoint endpoint;
 
-  OwnFiles(BlockManager blocks, OutputFinder outputs) {
+  OwnFiles(BlockManager blocks, OutputFinder outputs, Endpoint endpoint) {
     this.blocks = blocks;
     this.outputs = outputs;
+    this.endpoint = endpoint;
   }
 
   @Override
@@ -23,13 +25,18 @@ final class OwnFiles implements LocalFiles {
   }
 
   @Override
-  public OutputFiles find(int shuffle, long map) {
-    return outputs.find(shuffle, map, Option.empty());
+  public boolean resolve(Parts parts, int i) {
+    OutputFiles found = outputs.find(parts.shuffle, parts.map(i), Option.empty());
+    if (found == null) {
+      return false;
+    }
+    endpoint.resolve(parts.shuffle, parts.map(i), found);
+    return true;
   }
 
   /** Also from the fall-back storage. */
   @Override
-  public ManagedBuffer bySpark(BlockId block) {
-    return blocks.getLocalBlockData(block);
+  public ManagedBuffer bySpark(Parts parts, int i) {
+    return blocks.getLocalBlockData(parts.id(i));
   }
 }

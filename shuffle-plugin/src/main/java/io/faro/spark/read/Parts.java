@@ -59,6 +59,18 @@ public final class Parts {
     return maps;
   }
 
+  /** The map outputs of the parts from {@code i} on, each once, {@code max} at most. */
+  long[] maps(int i, int max) {
+    long[] distinct = new long[Math.min(max, count - i)];
+    int found = 0;
+    for (int at = i; at < count && (found < max || maps[at] == maps[at - 1]); at++) {
+      if (at == i || maps[at] != maps[at - 1]) {
+        distinct[found++] = maps[at];
+      }
+    }
+    return Arrays.copyOf(distinct, found);
+  }
+
   int[] starts() {
     return starts;
   }

@@ -39,7 +39,7 @@ final class PartsStream extends InputStream {
 
   /** A stream of its own over a part's bytes, from the first one on; Netty's buffer has only one. */
   static InputStream open(ManagedBuffer part) throws IOException {
-    return part instanceof NativeBytes || part instanceof FileSegmentManagedBuffer
+    return part instanceof NativeBytes || part instanceof FileSegmentManagedBuffer || part instanceof LentPart
         ? part.createInputStream()
         : new ByteBufInputStream(Unpooled.wrappedBuffer(part.nioByteBuffer()));
   }

@@ -20,9 +20,12 @@ final class PlanStart {
     end.begin(records, client);
     boolean started = false;
     try {
-      local.accept(plan.own, new OwnFiles(blocks, readers.outputs));
-      plan.host.forEach((address, parts) -> local.accept(
-          parts, new HostFiles(address, blocks, readers.outputs, readers.directories.of(address, blocks, context))));
+      local.accept(plan.own, new OwnFiles(blocks, readers.outputs, readers.endpoint));
+      plan.host.forEach((address, parts) -> local.accept(parts, new HostFiles(address, blocks, readers.outputs,
+          readers.endpoint, readers.directories.of(address, blocks, context))));
+      PartFetch network = new PartFetch(readers.client, context);
+      plan.lent.forEach((address, parts) -> local.accept(
+          parts, new LentFiles(address, readers.lender, readers.endpoint, network)));
       FetchedBlocks fetched = plan.fetched.isEmpty() ? null
           : new FetchedBlocks(plan, client, readers.conf, blocks, context, metrics);
       // A task's listeners run in the reverse order: the records let go of fetched bytes before Spark's iterator,

@@ -14,7 +14,8 @@ import scala.collection.Seq;
 
 /**
  * Sources of a reader's parts: those of this host's executors come from files, those of others through Spark's fetch
- * iterator, small ones in groups.
+ * iterator, small ones in groups. What the node service of this host lends goes before all other ways to it, because it
+ * is there when the executor has ended.
  */
 final class ReadPlan {
   /** Smaller parts are grouped. */
@@ -51,11 +52,21 @@ final class ReadPlan {
   /** Tells a block's place by its address. */
   interface Places {
     Place of(BlockManagerId address);
+
+    /**
+     * Returns for each of {@link Parts#maps(int, int)} whether the node service of this host lends it; {@code null}: it
+     * has none of the executor's.
+     */
+    default boolean[] lent(BlockManagerId address, Parts parts) {
+      return null;
+    }
   }
 
   Parts own;
   /** By executor of this host. */
   final Map<BlockManagerId, Parts> host = new LinkedHashMap<>();
+  /** By executor whose outputs the node service of this host keeps, which lends their files. */
+  final Map<BlockManagerId, Parts> lent = new LinkedHashMap<>();
   /** By the name that Spark's iterator asks for. */
   final Map<String, Group> groups = new HashMap<>();
   /** For Spark's iterator: {@code (address, [(block, size, map index)])}. */
@@ -74,24 +85,49 @@ final class ReadPlan {
   static ReadPlan of(int shuffle, Map<BlockManagerId, Parts> blocks, Places places, Limits limits) {
     ReadPlan plan = new ReadPlan(shuffle, limits);
     blocks.forEach((address, parts) -> {
-      switch (places.of(address)) {
-        case OWN:
-          plan.own = parts;
-          break;
-        case HOST:
-          plan.host.put(address, parts);
-          break;
-        case SPARK:
-          plan.addSparks(address, parts);
-          break;
-        case HIDDEN:
-          plan.addRemote(address, elsewhere(address), parts);
-          break;
-        default:
-          plan.addRemote(address, address, parts);
+      Parts others = plan.addLent(address, parts, places.lent(address, parts));
+      if (others.count() > 0) {
+        plan.add(address, others, places.of(address));
       }
     });
     return plan;
+  }
+
+  /** Returns the parts that are not lent. {@code lent}: see {@link Places#lent}. */
+  private Parts addLent(BlockManagerId address, Parts parts, boolean[] lent) {
+    if (lent == null) {
+      return parts;
+    }
+    Parts here = new Parts(shuffle);
+    Parts others = new Parts(shuffle);
+    int map = -1;
+    for (int i = 0; i < parts.count(); i++) {
+      map += i == 0 || parts.map(i) != parts.map(i - 1) ? 1 : 0;
+      (lent[map] ? here : others).add(parts, i);
+    }
+    if (here.count() > 0) {
+      this.lent.put(address, here);
+    }
+    return others;
+  }
+
+  private void add(BlockManagerId address, Parts parts, Place place) {
+    switch (place) {
+      case OWN:
+        own = parts;
+        break;
+      case HOST:
+        host.put(address, parts);
+        break;
+      case SPARK:
+        addSparks(address, parts);
+        break;
+      case HIDDEN:
+        addRemote(address, elsewhere(address), parts);
+        break;
+      default:
+        addRemote(address, address, parts);
+    }
   }
 
   /** The part of a block that Spark's iterator reads from a file, and where it is. */

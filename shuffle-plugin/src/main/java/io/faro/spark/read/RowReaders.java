@@ -1,9 +1,13 @@
 package io.faro.spark.read;
 
+import static java.util.stream.Collectors.toSet;
+
 import io.faro.Endpoint;
 import io.faro.spark.conf.FirstTime;
 import io.faro.spark.metrics.Declined;
 import java.lang.reflect.Field;
+import java.util.Map;
+import java.util.Set;
 import java.util.function.Consumer;
 import org.apache.spark.MapOutputTracker;
 import org.apache.spark.ShuffleDependency;
@@ -16,6 +20,7 @@ import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.shuffle.sort.SortShuffleManager;
+import org.apache.spark.storage.BlockManagerId;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,6 +33,7 @@ public final class RowReaders {
   final PartClient client;
   final Endpoint endpoint;
   final OutputFinder outputs;
+  final Lender lender;
   final HostDirectories directories = new HostDirectories();
   private final HostLocalSwitch hostLocal = new HostLocalSwitch(directories);
   private final Runnable rowReaders;
@@ -38,11 +44,12 @@ public final class RowReaders {
 
   /** {@code wanted}: {@code spark.faro.reader} is auto; the last three count readers. */
   public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputFinder outputs,
-      Runnable rowReaders, Runnable groupedReaders, Consumer<Declined> declined) {
+      Lender lender, Runnable rowReaders, Runnable groupedReaders, Consumer<Declined> declined) {
     this.conf = new ReaderConf(conf, wanted);
     this.client = client;
     this.endpoint = endpoint;
     this.outputs = outputs;
+    this.lender = lender;
     this.rowReaders = rowReaders;
     this.groupedReaders = groupedReaders;
     this.declined = declined;
@@ -69,10 +76,11 @@ public final class RowReaders {
     }
     MapOutputTracker tracker = SparkEnv.get().mapOutputTracker();
     boolean merge = SortShuffleManager.canUseBatchFetch(startPartition, endPartition, context);
-    ReadPlan plan = ReadPlan.of(handle.shuffleId(),
-        BlockSizes.of(
-            tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge),
-        new BlockPlaces(SparkEnv.get().blockManager(), context, directories), conf.limits());
+    Map<BlockManagerId, Parts> blocks = BlockSizes.of(
+        tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge);
+    Set<String> near = lender.near(blocks.keySet().stream().map(BlockManagerId::executorId).collect(toSet()));
+    ReadPlan plan = ReadPlan.of(handle.shuffleId(), blocks,
+        new BlockPlaces(SparkEnv.get().blockManager(), context, directories, lender, near), conf.limits());
     if (fields < 0) {
       groupedReaders.run();
       return new GroupedReader<>(this, plan, dependency, context, metrics);

@@ -41,7 +41,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     this.context = context;
     this.metrics = metrics;
     this.failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
-    this.secondFetch = new SecondFetch(readers.client, failure, context);
+    this.secondFetch = new SecondFetch(new PartFetch(readers.client, context), failure);
   }
 
   @Override

@@ -3,6 +3,10 @@ package io.faro.spark.service;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.rpc.RpcEndpointRef;
 import org.apache.spark.util.RpcUtils;
@@ -58,6 +62,31 @@ public final class DriverLink {
   public KeptBy serviceOf(String executor) throws IOException {
     byte[] answer = ask(Message.Kind.CARD, executor, NOTHING);
     return answer.length == 0 ? null : KeptBy.decode(answer);
+  }
+
+  /** Those of these executors whose outputs are kept by the service that keeps this one's. */
+  Set<String> neighbours(List<String> executors) throws IOException {
+    Set<String> found = new HashSet<>();
+    List<String> asked = new ArrayList<>();
+    int bytes = 0;
+    for (String executor : executors) {
+      // Three bytes for a character at most.
+      int more = 3 * executor.length() + 1;
+      if (bytes + more > Message.MAX_BYTES) {
+        found.addAll(askNeighbours(asked));
+        asked.clear();
+        bytes = 0;
+      }
+      asked.add(executor);
+      bytes += more;
+    }
+    found.addAll(askNeighbours(asked));
+    return found;
+  }
+
+  private List<String> askNeighbours(List<String> executors) throws IOException {
+    return executors.isEmpty() ? executors
+        : Message.names(ask(Message.Kind.NEIGHBOURS, env.executorId(), Message.names(executors)));
   }
 
   /** Returns what has changed in the list of services when there is a newer version; empty: the application ends. */

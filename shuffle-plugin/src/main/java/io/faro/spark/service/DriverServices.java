@@ -80,6 +80,9 @@ final class DriverServices {
       case HOSTS:
         watch(message, answer);
         return;
+      case NEIGHBOURS:
+        answer.accept(Message.names(neighbours(message.executor, Message.names(message.bytes))));
+        return;
       case END:
         synchronized (this) {
           if (!ended) {
@@ -98,6 +101,17 @@ final class DriverServices {
   private synchronized byte[] keptBy(String executor) {
     Integer place = places.get(executor);
     return place == null ? NOTHING : new KeptBy(place, hosts.card(place)).encode();
+  }
+
+  private synchronized List<String> neighbours(String executor, List<String> others) {
+    Integer place = places.get(executor);
+    List<String> found = new ArrayList<>();
+    for (String other : others) {
+      if (place != null && place.equals(places.get(other))) {
+        found.add(other);
+      }
+    }
+    return found;
   }
 
   private void watch(Message message, Consumer<byte[]> answer) throws IOException {

@@ -6,6 +6,11 @@ import java.io.DataInputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.List;
 
 /**
  * A question of an executor to the driver. It is sent as bytes and not as an object: the class loader of the driver's
@@ -18,7 +23,7 @@ import java.nio.ByteBuffer;
 final class Message {
   private static final int VERSION = 1;
   /** Two cards, each of up to 4 KiB, with a length. */
-  private static final int MAX_BYTES = 12_288;
+  static final int MAX_BYTES = 12_288;
 
   /** The questions, with what they bring and what is answered. */
   enum Kind {
@@ -33,7 +38,9 @@ final class Message {
     /** Nothing; an answer comes when the application ends. */
     END,
     /** The version of the executor's list of services, as an int; answered by {@link HostList} when it is newer. */
-    HOSTS
+    HOSTS,
+    /** {@link #names} of executors; those that have the same service as this one. */
+    NEIGHBOURS
   }
 
   final Kind kind;
@@ -61,6 +68,17 @@ final class Message {
     byte[][] cards = {new byte[before], new byte[all.remaining() - before]};
     all.get(cards[0]).get(cards[1]);
     return cards;
+  }
+
+  /** Ids of executors; Spark's cluster managers count them. */
+  static byte[] names(Collection<String> executors) {
+    return String.join("\n", executors).getBytes(StandardCharsets.UTF_8);
+  }
+
+  /** Takes {@link #names} apart. */
+  static List<String> names(byte[] from) {
+    return from.length == 0 ? Collections.emptyList()
+        : Arrays.asList(new String(from, StandardCharsets.UTF_8).split("\n"));
   }
 
   byte[] encode() throws IOException {

@@ -421,7 +421,13 @@ public final class ServiceLink {
     notKept(new DriverLink(env), why);
   }
 
-  private synchronized void lost(NodeService which) {
+  /** The connection to the service; {@code null}: there is none now. */
+  synchronized NodeService service() {
+    return service;
+  }
+
+  /** A message on that connection has failed in a way that ends it. */
+  synchronized void lost(NodeService which) {
     if (service == which && state == State.CONNECTED) {
       state = State.LOST;
       returnsBy = returnDeadline();

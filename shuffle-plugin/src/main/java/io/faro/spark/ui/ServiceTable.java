@@ -11,6 +11,7 @@ final class ServiceTable {
   private static final String OUTPUTS = "serviceOutputs";
   private static final String REFUSED = "serviceOutputsRefused";
   private static final String BEHIND = "replicasBehind";
+  private static final String LENT = "serviceLocalBlocks";
 
   private final Html html;
   private final Map<String, Row> rows = new TreeMap<>();
@@ -22,6 +23,7 @@ final class ServiceTable {
     long refused;
     long blocks;
     long bytes;
+    long lent;
     long copied;
     long behind;
   }
@@ -36,6 +38,7 @@ final class ServiceTable {
         row.ended += executor.removed ? executor.counter(REGISTERED) : 0;
         row.outputs += executor.counter(OUTPUTS);
         row.refused += executor.counter(REFUSED);
+        row.lent += executor.counter(LENT);
         // All executors of the host say the same, at different times.
         row.behind = executor.removed ? row.behind : Math.max(row.behind, executor.counter(BEHIND));
       }
@@ -59,13 +62,15 @@ final class ServiceTable {
     }
     html.raw("<h4>Node services</h4>").raw(Html.TABLE);
     html.heads("Host", "Executors registered", "of these ended", "Map outputs handed over", "Map outputs not kept",
-        "Blocks read from it", "Bytes read from it", "Copies behind", "Blocks read from copies elsewhere");
+        "Blocks read from it", "Bytes read from it", "Blocks read from lent files", "Copies behind",
+        "Blocks read from copies elsewhere");
     rows.forEach((host, row) -> html.raw("<tr data-service=\"").text(host)
         .raw("\" data-outputs=\"" + row.outputs + "\" data-blocks=\"" + row.blocks + "\">").textCell(host)
         .cell(row.running + row.ended).cell(row.ended).cell(row.outputs).cell(row.refused)
-        .cell(row.blocks).bytesCell(row.bytes).cell(row.behind).cell(row.copied).raw("</tr>"));
+        .cell(row.blocks).bytesCell(row.bytes).cell(row.lent).cell(row.behind).cell(row.copied).raw("</tr>"));
     html.raw("</tbody></table><p>").text("Handed over: by executors of the host, also for shuffles that were removed "
         + "since. Not kept: the service refused them or did not answer, so they are lost with their executor. "
+        + "Read from it: over the network or shared memory. Lent files: that it gave to executors of its host. "
         + "Copies behind: of map outputs of the host, that other hosts do not have yet (spark.faro.replicas).")
         .raw("</p>");
   }

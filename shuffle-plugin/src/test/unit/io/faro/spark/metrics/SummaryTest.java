@@ -22,8 +22,9 @@ class SummaryTest {
   @Test
   void blocksOfServicesOfExecutorsAndOfSparkStandTogether() {
     String line = Summary.line(counters("serviceBlocks", "serviceBytes"));
-    assertTrue(line.contains(" serviceOutputs=0 serviceOutputsRefused=0 serviceBlocks=1 serviceBytes=2 "
-        + "executorBlocks=0 executorBytes=0 replicaBlocks=0 replicaBytes=0 fallbacks=0 fallbackBlocks=0 "), line);
+    assertTrue(line.contains(" serviceOutputs=0 serviceOutputsRefused=0 serviceLocalBlocks=0 "
+        + "serviceLocalBytes=0 serviceBlocks=1 serviceBytes=2 executorBlocks=0 executorBytes=0 "
+        + "replicaBlocks=0 replicaBytes=0 fallbacks=0 fallbackBlocks=0 "), line);
   }
 
   @Test

@@ -35,13 +35,32 @@ final class Blocks {
 
   /**
    * Executor {@code own} is this one, {@code near} and {@code hidden} are on this host, {@code stored}
-   * is the fall-back storage.
+   * is the fall-back storage. The node service of this host has the outputs of {@code kept} and lends those with an
+   * even map id.
    */
   ReadPlan plan(ReadPlan.Limits limits, boolean merge) {
-    ReadPlan.Places places = address -> address.executorId().equals("own") ? ReadPlan.Place.OWN
-        : address.executorId().equals("near") ? ReadPlan.Place.HOST
-        : address.executorId().equals("hidden") ? ReadPlan.Place.HIDDEN
-        : address.executorId().equals("stored") ? ReadPlan.Place.SPARK : ReadPlan.Place.REMOTE;
+    ReadPlan.Places places = new ReadPlan.Places() {
+      @Override
+      public ReadPlan.Place of(BlockManagerId address) {
+        return address.executorId().equals("own") ? ReadPlan.Place.OWN
+            : address.executorId().equals("near") ? ReadPlan.Place.HOST
+            : address.executorId().equals("hidden") ? ReadPlan.Place.HIDDEN
+            : address.executorId().equals("stored") ? ReadPlan.Place.SPARK : ReadPlan.Place.REMOTE;
+      }
+
+      @Override
+      public boolean[] lent(BlockManagerId address, Parts parts) {
+        if (!address.executorId().equals("kept")) {
+          return null;
+        }
+        long[] maps = parts.maps(0, parts.count());
+        boolean[] lent = new boolean[maps.length];
+        for (int i = 0; i < maps.length; i++) {
+          lent[i] = maps[i] % 2 == 0;
+        }
+        return lent;
+      }
+    };
     return ReadPlan.of(
         SHUFFLE, BlockSizes.of(SHUFFLE, JavaConverters.asScalaIterator(all.iterator()), merge), places, limits);
   }

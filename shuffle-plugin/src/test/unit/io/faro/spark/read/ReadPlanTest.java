@@ -1,5 +1,6 @@
 package io.faro.spark.read;
 
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -62,6 +63,44 @@ class ReadPlanTest {
       assertEquals(Blocks.address("hidden"), group.address);
       assertEquals(Blocks.address("hidden"), plan.stream(name)._1());
     });
+  }
+
+  /** Of a map output that is lent all parts are, and no other. */
+  @Test
+  void lentBlocksAreReadFromFilesAndTheOthersAreFetched() {
+    for (boolean merge : new boolean[] {false, true}) {
+      ReadPlan plan = new Blocks().of("kept", 0, 5, 3, 5, 100).of("1", 5, 1, 3, 5, 100).plan(USUAL, merge);
+      Parts lent = plan.lent.get(Blocks.address("kept"));
+      assertEquals(merge ? 3 : 6, lent.count());
+      for (int i = 0; i < lent.count(); i++) {
+        assertEquals(0, lent.map(i) % 2);
+      }
+      Parts fetched = plan.groups.values().stream().map(group -> group.parts)
+          .filter(parts -> parts.map(0) < 105).findFirst().get();
+      assertEquals(merge ? 2 : 4, fetched.count());
+      assertEquals(101, fetched.map(0));
+      assertEquals(2, plan.fetched.size());
+    }
+  }
+
+  @Test
+  void nothingIsFetchedOfAnExecutorWhoseBlocksAreAllLent() {
+    ReadPlan plan = new Blocks().of("kept", 0, 1, 3, 5, 100).plan(USUAL, false);
+    assertEquals(2, plan.lent.get(Blocks.address("kept")).count());
+    assertEquals(0, plan.fetched.size());
+  }
+
+  @Test
+  void mapOutputsOfPartsAreListedOnce() {
+    Parts parts = new Parts(Blocks.SHUFFLE);
+    for (long map : new long[] {4, 4, 7, 7, 7, 9}) {
+      parts.add(map, 0, parts.count(), parts.count() + 1, 10, false);
+    }
+    assertArrayEquals(new long[] {4, 7, 9}, parts.maps(0, 6));
+    assertArrayEquals(new long[] {4, 7}, parts.maps(1, 2));
+    assertArrayEquals(new long[] {7}, parts.maps(2, 1));
+    assertArrayEquals(new long[] {9}, parts.maps(5, 126));
+    assertArrayEquals(new long[0], new Parts(Blocks.SHUFFLE).maps(0, 0));
   }
 
   @Test

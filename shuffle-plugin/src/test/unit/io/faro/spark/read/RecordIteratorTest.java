@@ -11,6 +11,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -24,11 +25,11 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.executor.TempShuffleReadMetrics;
 import org.apache.spark.network.buffer.FileSegmentManagedBuffer;
 import org.apache.spark.network.buffer.ManagedBuffer;
+import org.apache.spark.network.buffer.NioManagedBuffer;
 import org.apache.spark.network.util.MapConfigProvider;
 import org.apache.spark.network.util.TransportConf;
 import org.apache.spark.serializer.SerializerInstance;
 import org.apache.spark.shuffle.FetchFailedException;
-import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.BlockManagerId;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -97,7 +98,7 @@ class RecordIteratorTest {
         buffer.release();
       }
     };
-    SecondFetch secondFetch = new SecondFetch(new Again(), failure, context);
+    SecondFetch secondFetch = new SecondFetch(new PartFetch(new Again(), context), failure);
     return new GroupRecords(
         new FetchedGroup(buffer, handle, secondFetch, failure), blocks.decompression, failure);
   }
@@ -227,6 +228,11 @@ class RecordIteratorTest {
   // Files.
 
   private FileRecords files(Path directory, byte[][] bytes, int cut) throws IOException {
+    return files(directory, bytes, cut, null);
+  }
+
+  /** {@code elsewhere}: what comes by another way; {@code null}: there is none. */
+  private FileRecords files(Path directory, byte[][] bytes, int cut, byte[][] elsewhere) throws IOException {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     long[] starts = new long[bytes.length + 1];
     for (int i = 0; i < bytes.length; i++) {
@@ -244,19 +250,26 @@ class RecordIteratorTest {
       }
 
       @Override
-      public io.faro.OutputFiles find(int shuffle, long map) {
+      public boolean resolve(Parts of, int i) {
         throw new AssertionError("Spark finds the files");
       }
 
       @Override
-      public ManagedBuffer bySpark(BlockId block) throws IOException {
-        for (int i = 0; i < bytes.length; i++) {
-          if (parts.id(i).equals(block)) {
-            return new FileSegmentManagedBuffer(
-                conf, new File(file.toString()), starts[i], starts[i + 1] - starts[i]);
-          }
+      public ManagedBuffer bySpark(Parts of, int i) {
+        return new FileSegmentManagedBuffer(conf, new File(file.toString()), starts[i], starts[i + 1] - starts[i]);
+      }
+
+      @Override
+      public boolean hasOtherWay() {
+        return elsewhere != null;
+      }
+
+      @Override
+      public ManagedBuffer otherWay(Parts of, int i, String problem, boolean corrupt) throws IOException {
+        if (elsewhere[i] == null) {
+          throw new IOException("not fetched", new IOException("gone"));
         }
-        throw new IOException("no such block");
+        return FetchedPart.copy(new NioManagedBuffer(ByteBuffer.wrap(elsewhere[i])));
       }
     };
     return new FileRecords(parts, 0, bytes.length, local, null, blocks.decompression, failure, metrics);
@@ -267,6 +280,23 @@ class RecordIteratorTest {
     assertEquals(Records.expected(PARTS), read(records(files(directory, bytes(PARTS), 0))));
     assertEquals(PARTS, metrics.localBlocksFetched());
     assertEquals(Files.size(directory.resolve("data")), metrics.localBytesRead());
+  }
+
+  @Test
+  void aCorruptPartOfALentFileComesByAnotherWay(@TempDir Path directory) throws IOException {
+    byte[][] bytes = bytes(PARTS);
+    byte[][] elsewhere = bytes.clone();
+    bytes[0] = Records.damaged(bytes[0]);
+    assertEquals(Records.expected(PARTS), read(records(files(directory, bytes, 0, elsewhere))));
+    assertEquals(PARTS, metrics.localBlocksFetched() + metrics.remoteBlocksFetched());
+  }
+
+  @Test
+  void aPartThatIsCorruptByBothWaysEndsTheTask(@TempDir Path directory) throws IOException {
+    byte[][] bytes = bytes(PARTS);
+    bytes[0] = Records.damaged(bytes[0]);
+    assertFails(0, records(files(directory, bytes, 0, bytes)));
+    assertFails(0, records(files(directory, bytes, 0, new byte[PARTS][])));
   }
 
   @Test

@@ -56,6 +56,25 @@ class DriverServicesTest {
     assertFalse(Arrays.equals(answers.get(0), answers.get(2)));
   }
 
+  private List<String> neighbours(String executor, String... others) throws IOException {
+    ask(Message.Kind.NEIGHBOURS, executor, Message.names(Arrays.asList(others)));
+    return Message.names(answers.get(answers.size() - 1));
+  }
+
+  @Test
+  void neighboursHaveTheSameServiceAlsoWhenTheyHaveEndedAndItWasRestarted() throws IOException {
+    kept("1", "", "here");
+    kept("2", "", "here");
+    kept("3", "", "there");
+    driver.removed("2");
+    assertEquals(Arrays.asList("1", "2"), neighbours("1", "1", "2", "3", "4"));
+    assertEquals(Arrays.asList("3"), neighbours("3", "1", "2", "3", "4"));
+    kept("1", "here", "after a restart");
+    assertEquals(Arrays.asList("2"), neighbours("1", "2", "3"));
+    assertEquals(Arrays.asList(), neighbours("4", "1", "4"));
+    assertEquals(Arrays.asList(), neighbours("1"));
+  }
+
   /** What happens depends on which executor connects to the restarted service first. */
   @Test
   void outputsOfEndedExecutorsAreFoundWhenANewExecutorKnewTheRestartedServiceFirst() throws IOException {

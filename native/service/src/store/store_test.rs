@@ -1,5 +1,8 @@
+use super::outputs::MAX_REMOVED;
 use super::*;
+use crate::links::Link;
 use std::fs;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 
 fn id(map_id: i64) -> OutputId {

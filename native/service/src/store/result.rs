@@ -1,0 +1,47 @@
+//! What becomes of an output that is handed over.
+
+use crate::handed::HandedError;
+use rustix::io::Errno;
+use std::io;
+use thiserror::Error;
+
+/// Most outputs of an application; each takes some 100 bytes of memory.
+pub const MAX_OUTPUTS: usize = 1 << 20;
+
+/// Why an output is not kept.
+#[derive(Debug, Error)]
+pub enum KeepError {
+    #[error(transparent)]
+    Files(#[from] HandedError),
+    #[error("{held} bytes are here and {more} more would exceed the quota of {quota}")]
+    Quota { held: u64, more: u64, quota: u64 },
+    #[error("the application has ended here")]
+    Ended,
+    #[error("{MAX_OUTPUTS} map outputs of the application are here already")]
+    Full,
+    #[error("its files cannot be linked ({linking}), and {held} files are kept open already")]
+    Descriptors { linking: Errno, held: usize },
+    #[error("its files cannot be linked: {0}")]
+    Linking(Errno),
+    #[error("its shuffle was removed")]
+    Removed,
+    #[error("an executor of this host has handed it over")]
+    Own,
+    #[error("its files cannot be opened by this service: {0}")]
+    Unreadable(io::Error),
+}
+
+/// How an output was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptAs {
+    Links,
+    Descriptors,
+}
+
+/// What was kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptNow {
+    pub how: KeptAs,
+    /// In the place of older files.
+    pub replaced: bool,
+}

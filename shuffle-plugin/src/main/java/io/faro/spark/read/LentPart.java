@@ -1,0 +1,111 @@
+package io.faro.spark.read;
+
+import io.faro.rows.FilePart;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.util.function.BooleanSupplier;
+import org.apache.spark.network.buffer.ManagedBuffer;
+
+/** A part in lent files, which is read as a stream. It holds nothing that would have to be released. */
+final class LentPart extends ManagedBuffer {
+  private static final int CHUNK_BYTES = 64 << 10;
+
+  private final FilePart part;
+  /** Borrows the files again, where the endpoint has closed them meanwhile. */
+  private final BooleanSupplier borrow;
+
+  LentPart(FilePart part, BooleanSupplier borrow) {
+    this.part = part;
+    this.borrow = borrow;
+  }
+
+  @Override
+  public long size() {
+    return part.bytes();
+  }
+
+  @Override
+  public InputStream createInputStream() {
+    return new Stream();
+  }
+
+  private void read(long position, byte[] to, int length) throws IOException {
+    if (!part.read(position, to, 0, length) && !(borrow.getAsBoolean() && part.read(position, to, 0, length))) {
+      throw new IOException("the lent file is not there any more, or cannot be read at " + position + " of the part's "
+          + part.bytes() + " bytes");
+    }
+  }
+
+  @Override
+  public ByteBuffer nioByteBuffer() throws IOException {
+    byte[] all = new byte[Math.toIntExact(part.bytes())];
+    read(0, all, all.length);
+    return ByteBuffer.wrap(all);
+  }
+
+  @Override
+  public ManagedBuffer retain() {
+    return this;
+  }
+
+  @Override
+  public ManagedBuffer release() {
+    return this;
+  }
+
+  /** It is not sent to anyone. */
+  @Override
+  public Object convertToNetty() {
+    throw new UnsupportedOperationException("a lent part is read here");
+  }
+
+  /** Abstract in ManagedBuffer from Spark 4.0 on, absent before: hence no annotation. */
+  public Object convertToNettyForSsl() {
+    return convertToNetty();
+  }
+
+  private final class Stream extends InputStream {
+    private final byte[] chunk = new byte[(int) Math.min(CHUNK_BYTES, part.bytes())];
+    /** Bytes of the part that are or were in the chunk, and those of the chunk that were not handed out. */
+    private long position;
+    private int left;
+    private int filled;
+
+    @Override
+    public int read() throws IOException {
+      byte[] one = new byte[1];
+      return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
+    }
+
+    @Override
+    public int read(byte[] to, int offset, int length) throws IOException {
+      if (length == 0) {
+        return 0;
+      }
+      if (left == 0 && !fill()) {
+        return -1;
+      }
+      int bytes = Math.min(length, left);
+      System.arraycopy(chunk, filled - left, to, offset, bytes);
+      left -= bytes;
+      return bytes;
+    }
+
+    private boolean fill() throws IOException {
+      filled = (int) Math.min(chunk.length, part.bytes() - position);
+      if (filled == 0) {
+        return false;
+      }
+      LentPart.this.read(position, chunk, filled);
+      position += filled;
+      left = filled;
+      return true;
+    }
+
+    @Override
+    public int available() {
+      return (int) Math.min(Integer.MAX_VALUE, left + part.bytes() - position);
+    }
+  }
+}

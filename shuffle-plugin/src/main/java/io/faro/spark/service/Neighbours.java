@@ -1,0 +1,92 @@
+package io.faro.spark.service;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The executors whose outputs the node service of this host keeps, as the driver says. An executor tells the driver of
+ * its service before the service has its first output, so of an executor with outputs there the answer is yes. It stays
+ * so; a no is asked again after a while, as an executor may find a service late.
+ */
+final class Neighbours {
+  private static final Logger LOG = LoggerFactory.getLogger(Neighbours.class);
+  /** Executors come and go for months. */
+  private static final int MAX_EXECUTORS = 65_536;
+  static final long ASK_AGAIN_NANOS = TimeUnit.SECONDS.toNanos(30);
+
+  /** Answers which of these executors have the same service as this one. */
+  interface Question {
+    Set<String> ask(List<String> executors) throws Exception;
+  }
+
+  private static final class Answer {
+    final boolean near;
+    final long nanos;
+
+    Answer(boolean near, long nanos) {
+      this.near = near;
+      this.nanos = nanos;
+    }
+  }
+
+  private final Question driver;
+  private final LongSupplier nanos;
+  /** By executor. Guarded by this. */
+  private final Map<String, Answer> known = new LinkedHashMap<String, Answer>() {
+    private static final long serialVersionUID = 1L;
+
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<String, Answer> eldest) {
+      return size() > MAX_EXECUTORS;
+    }
+  };
+
+  Neighbours(Question driver, LongSupplier nanos) {
+    this.driver = driver;
+    this.nanos = nanos;
+  }
+
+  /** Those of these executors. Other tasks wait for the driver's answer too: it is of the same executors. */
+  synchronized Set<String> of(Collection<String> executors) {
+    long now = nanos.getAsLong();
+    List<String> unknown = new ArrayList<>();
+    for (String executor : executors) {
+      Answer answer = known.get(executor);
+      if (answer == null || !answer.near && now - answer.nanos >= ASK_AGAIN_NANOS) {
+        unknown.add(executor);
+      }
+    }
+    if (!unknown.isEmpty()) {
+      Set<String> near = ask(unknown);
+      unknown.forEach(executor -> known.put(executor, new Answer(near.contains(executor), now)));
+    }
+    Set<String> found = new HashSet<>();
+    for (String executor : executors) {
+      Answer answer = known.get(executor);
+      if (answer != null && answer.near) {
+        found.add(executor);
+      }
+    }
+    return found;
+  }
+
+  private Set<String> ask(List<String> executors) {
+    try {
+      return driver.ask(executors);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    } catch (Exception e) {
+      LOG.debug("Faro: the driver has not said whose outputs the node service of this host keeps", e);
+    }
+    return new HashSet<>();
+  }
+}

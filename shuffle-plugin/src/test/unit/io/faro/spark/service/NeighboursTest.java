@@ -1,0 +1,65 @@
+package io.faro.spark.service;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+
+/** The driver is asked once for each executor, and later again for those that were not near. */
+class NeighboursTest {
+  private final Set<String> near = new HashSet<>(Arrays.asList("1", "2"));
+  private final List<List<String>> asked = new ArrayList<>();
+  private long now = Long.MAX_VALUE - 5;
+  private boolean isSilent;
+  private final Neighbours neighbours = new Neighbours(executors -> {
+    asked.add(new ArrayList<>(executors));
+    if (isSilent) {
+      throw new IOException("silent");
+    }
+    Set<String> found = new HashSet<>(executors);
+    found.retainAll(near);
+    return found;
+  }, () -> now);
+
+  private void assertNear(String expected, String... executors) {
+    Set<String> wanted = expected.isEmpty()
+        ? Collections.emptySet() : new HashSet<>(Arrays.asList(expected.split(" ")));
+    assertEquals(wanted, neighbours.of(Arrays.asList(executors)));
+  }
+
+  @Test
+  void eachExecutorIsAskedForOnce() {
+    assertNear("1", "1", "3");
+    assertNear("1 2", "1", "2", "3");
+    assertNear("1 2", "1", "2", "3");
+    assertEquals(Arrays.asList(Arrays.asList("1", "3"), Arrays.asList("2")), asked);
+  }
+
+  @Test
+  void anExecutorThatWasNotNearIsAskedForAgain() {
+    assertNear("1", "1", "3");
+    near.add("3");
+    now += Neighbours.ASK_AGAIN_NANOS - 1;
+    assertNear("1", "1", "3");
+    now++;
+    assertNear("1 3", "1", "3");
+    assertEquals(Arrays.asList("3"), asked.get(1));
+  }
+
+  @Test
+  void aDriverThatDoesNotAnswerIsLeftAloneForAWhile() {
+    isSilent = true;
+    assertNear("", "1");
+    assertNear("", "1");
+    assertEquals(1, asked.size());
+    isSilent = false;
+    now += Neighbours.ASK_AGAIN_NANOS;
+    assertNear("1", "1");
+  }
+}
