@@ -40,7 +40,7 @@ help:
 	@echo 'make bench-load       one server under the load of 1 to 1,000 clients, into docs/scaling.md'
 	@echo 'make bench-exchange   the policies of the exchange over RDMA, into docs/scaling.md'
 	@echo 'make bench-peers      beside Comet, Celeborn and Uniffle (the latter two where they are installed)'
-	@echo 'make bench-service    what a node service costs and saves: executors killed, small blocks served (10 minutes)'
+	@echo 'make bench-service    what a node service costs and saves: executors killed or given back, small blocks, copies (20 minutes)'
 	@echo 'make bench-scale      TPC-DS at scale factor 10 and large shuffles (2 hours; tests/bench/scale/run does parts)'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 

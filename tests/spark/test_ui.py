@@ -25,6 +25,9 @@ LOGS = ROOT / "target" / "test-logs" / "spark-ui"
 VERSIONS = ["3.5.9", "4.3.0"]
 # There Faro is a plug-in, behind Spark's own shuffle manager.
 BEHIND = {"3.5.9": "sort"}
+# There map outputs are kept by a `faro serve`.
+WITH_SERVICE = {"4.3.0"}
+SERVICE = re.compile(r'<tr data-service="[^"]+" data-outputs="[1-9]\d*" data-blocks="[1-9]\d*">')
 PROMETHEUS = "spark.metrics.conf.*.sink.prometheusServlet"
 
 
@@ -90,6 +93,12 @@ def drive(place, version, home, jobs_jar, faro_jar):
         f"{PROMETHEUS}.class": "org.apache.spark.metrics.sink.PrometheusServlet",
         f"{PROMETHEUS}.path": "/metrics/prometheus",
     }
+    archive = class_archive.found(version, faro_jar)
+    environment = launch.environment_for(home, True, archive)
+    services = []
+    if version.name in WITH_SERVICE:
+        services.append(launch.start_node_service(place, place, environment))
+        conf["spark.faro.service.directory"] = str(place / "service")
     command = launch.submit_command(
         home,
         version,
@@ -99,8 +108,12 @@ def drive(place, version, home, jobs_jar, faro_jar):
         ["io.faro.e2e.Jobs", jobs_jar, place / "scratch", "faroTab"],
         behind=BEHIND.get(version.name, ""),
     )
-    archive = class_archive.found(version, faro_jar)
-    return launch.drive(command, launch.environment_for(home, True, archive), place)
+    try:
+        return launch.drive(command, environment, place)
+    finally:
+        for service in services:
+            launch.end_node_service(service)
+            launch.stop_group(service, 0)
 
 
 def history(place, home, faro_jar, name, settings, look):
@@ -250,6 +263,9 @@ def shows_what_was_counted(application, faro_jar, name, settings):
     assert "channel is in the clear" in page
     assert "<th>Tasks waited</th>" in page
     assert "<th>Blocks verbs</th>" not in page, "a column of a fabric that was not used"
+    has_service = application.version.name in WITH_SERVICE
+    assert bool(SERVICE.search(page)) == has_service, "the row of the node service"
+    assert ("<h4>Node services</h4>" in page) == has_service
     behind = "behind the shuffle manager sort" in page
     assert behind == (application.version.name in BEHIND)
 

@@ -90,7 +90,7 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
         return;
     }
     let max = 1 << dice.below(17);
-    // Not nothing: `free` also tells which targets have writes on their way.
+    // A write has bytes, because `free` also tells which targets have writes on their way.
     let length = 1 + dice.below(room.min(max));
     let offset = way.free[at];
     let bad = dice.below(12) == 0;

@@ -6,21 +6,22 @@ use faro_fabric::{
     Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
+use faro_sync::clock::now;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Only a hang reaches it.
+/// Bound of every wait; only a hang reaches it.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time for which an idle step waits in each fabric.
 const STEP: Duration = Duration::from_millis(1);
 
 /// One endpoint's fabric.
 pub struct Site {
-    /// Under test.
+    /// The fabric under test.
     pub fabric: Box<dyn Fabric>,
-    /// Its memory.
+    /// The fabric's memory.
     pub pool: Arc<Pool>,
-    /// Its own.
+    /// The identity that it proves to peers.
     pub identity: OwnIdentity,
 }
 
@@ -28,7 +29,7 @@ struct Station {
     site: Site,
     /// Events not looked at yet, oldest first.
     events: Vec<Event>,
-    /// Is not polled, like a process that hangs.
+    /// True if it is not polled, like a process that hangs.
     asleep: bool,
 }
 
@@ -95,7 +96,7 @@ impl Rig {
 
     /// Returns a deadline that only a hang reaches.
     pub fn deadline() -> Instant {
-        Instant::now() + TIMEOUT
+        now() + TIMEOUT
     }
 
     /// Starts to connect.
@@ -169,7 +170,7 @@ impl Rig {
             if let Some(found) = condition(self) {
                 return found;
             }
-            assert!(Instant::now() < deadline, "gave up waiting for {what}");
+            assert!(now() < deadline, "gave up waiting for {what}");
             idle = !self.turn(idle);
         }
     }

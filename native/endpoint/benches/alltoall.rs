@@ -218,18 +218,14 @@ fn main() {
         },
         bind,
         advertise: bind,
-        port: 0,
         verbs: VerbsOptions {
             timeout: options.number("ack_timeout") as u8,
             ..VerbsOptions::default()
         },
         memory_limit: 128 << 20,
+        memory_budget: None,
         idle_release: Duration::ZERO,
-        connection_idle: Duration::from_secs(60),
         request_timeout: TIMEOUT,
-        staging: Default::default(),
-        regions: Default::default(),
-        security: faro_endpoint::Security::default(),
         exchange: ExchangeConfig {
             policy: match options.text("policy") {
                 "grouped" => ExchangePolicy::Grouped,
@@ -240,6 +236,7 @@ fn main() {
             },
             slice: Duration::from_millis(options.number("slice_ms")),
         },
+        ..Config::default()
     })
     .unwrap();
     let stop = Arc::new(AtomicBool::new(false));

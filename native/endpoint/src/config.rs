@@ -4,8 +4,10 @@ use crate::memory::{RegionMode, Staging};
 use crate::schedule::ExchangeConfig;
 use faro_fabric::verbs::VerbsOptions;
 use faro_fabric::FabricKind;
+use faro_pool::Budget;
 use faro_secure::{Protection, SharedSecret};
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Fabrics that an endpoint opens.
@@ -70,6 +72,8 @@ pub struct Config {
     pub verbs: VerbsOptions,
     /// Hard cap of the arena, bytes.
     pub memory_limit: u64,
+    /// Memory that the arena shares with those of other endpoints of this process, in place of a cap of its own.
+    pub memory_budget: Option<Arc<Budget>>,
     /// Time for which a slab of the arena goes unused before it is de-registered and its memory
     /// returned to the system; zero: never.
     pub idle_release: Duration,
@@ -100,6 +104,7 @@ impl Default for Config {
             port: 0,
             verbs: VerbsOptions::default(),
             memory_limit: 256 << 20,
+            memory_budget: None,
             idle_release: Duration::from_secs(60),
             staging: Staging::default(),
             regions: RegionMode::default(),

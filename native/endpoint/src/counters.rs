@@ -63,7 +63,7 @@ pub(crate) struct FabricCounters {
 /// All of them.
 #[derive(Default)]
 pub(crate) struct Counters {
-    /// By [`FabricKind::index`].
+    /// The counters of each fabric, by [`FabricKind::index`].
     fabrics: [FabricCounters; FabricKind::ALL.len()],
     /// Fetches started.
     pub(crate) requests: Counter,

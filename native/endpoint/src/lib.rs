@@ -92,6 +92,7 @@ pub use endpoint::{Endpoint, EndpointError};
 #[cfg(feature = "simulation")]
 pub use endpoint::{Stepped, Turn};
 pub use faro_fabric::verbs::VerbsOptions;
+pub use faro_pool::{Budget, PoolError};
 pub use faro_region::StagedFile;
 pub use faro_secure::{Protection, SharedSecret};
 pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};

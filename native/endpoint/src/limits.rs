@@ -76,11 +76,12 @@ pub const PEER_BACKOFF_MAX: Duration = Duration::from_secs(60);
 pub const PEER_IDLE: Duration = Duration::from_secs(3_600);
 /// Map outputs whose paths Java was asked for and has not answered.
 pub const MAX_UNRESOLVED: usize = 65_536;
-/// Those of them that one peer asked for: no peer takes the places of the others.
+/// Maximum number of these questions that one peer asks: no peer takes the places of the others.
 pub const MAX_UNRESOLVED_OF_PEER: usize = MAX_UNRESOLVED / 8;
 /// Open connections of one fabric that one peer has made; it needs one.
 pub const MAX_CONNECTIONS_OF_PEER: usize = 64;
-/// Those of one fabric that peers have made whose card is not here: half of all that a fabric takes.
+/// Maximum number of connections of one fabric that were made by peers whose cards this endpoint does not have: half of
+/// all that a fabric takes.
 pub const MAX_GUEST_CONNECTIONS: usize = 2_048;
 /// Maximum bytes of memory for the paths and identities of map outputs, and, separately, for offset
 /// tables. Each is also at most an eighth of the arena.

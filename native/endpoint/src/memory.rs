@@ -20,7 +20,7 @@ const RELEASED_AT_ONCE: usize = 8;
 /// Policy for bringing bytes of map outputs into the chunk cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Staging {
-    /// Only bytes that are asked for often.
+    /// Bytes are brought in only if they are asked for often.
     #[default]
     OnDemand,
     /// Also what was just written, while there is room.
@@ -30,7 +30,7 @@ pub enum Staging {
 }
 
 impl Staging {
-    /// By name.
+    /// All values, by the names that settings have.
     pub const ALL: [(&'static str, Self); 3] = [
         ("onDemand", Self::OnDemand),
         ("onCommit", Self::OnCommit),
@@ -41,7 +41,7 @@ impl Staging {
 /// Way in which map outputs are made readable for devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RegionMode {
-    /// Not at all: their bytes pass through pages of the arena.
+    /// Devices do not read the files: their bytes pass through pages of the arena.
     #[default]
     Unpinned,
     /// Each is mapped and registered as a whole, on demand: the device faults pages in.
@@ -151,7 +151,10 @@ impl Memory {
     /// keeps its pages, so the share is also a part of the free pages: however many such peers
     /// there are, the others find memory.
     fn share_of_a_peer(&self) -> u64 {
-        let (whole, serve) = (self.whole(), self.pool.held_bytes(Purpose::Serve));
+        let (whole, serve) = (
+            self.pool.reach_bytes(),
+            self.pool.held_bytes(Purpose::Serve),
+        );
         // The cache's pages are released when a lease is refused.
         let serve = serve.saturating_sub(self.cache.page_bytes());
         let held = self.pool.held_bytes(Purpose::Read) + serve;
@@ -234,7 +237,8 @@ impl Memory {
     /// Returns whether at least half of the memory for `purpose` is held. Memory that is not needed
     /// yet is then not leased.
     pub(crate) fn is_half_full(&self, purpose: Purpose) -> bool {
-        self.pool.held_bytes(purpose) * 2 >= self.pool.share_bytes(purpose)
+        let share = self.pool.share_bytes(purpose).min(self.pool.reach_bytes());
+        self.pool.held_bytes(purpose) * 2 >= share
     }
 
     /// Asks for some of the pages that are exposed to peers to be revoked.

@@ -10,7 +10,7 @@ use faro_fabric::EndpointId;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Payer {
     pub(crate) endpoint: EndpointId,
-    /// Its card is not here.
+    /// True if this endpoint does not have its card.
     pub(crate) is_guest: bool,
 }
 

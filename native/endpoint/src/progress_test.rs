@@ -6,7 +6,7 @@ use crate::counters::Counters;
 use crate::fetch::{Command, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::{Memory, RegionMode, Staging};
-use crate::net::{Doorbell, Inbox, Net, PeerTable};
+use crate::net::{CardRoutes, Doorbell, Inbox, Membership, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{Exchange, ExchangeConfig, ServerQueue};
 use crate::serve::{IoPool, ServeService};
@@ -139,11 +139,13 @@ fn a_request_goes_on(doom: Doom) {
     let config = ExchangeConfig::default();
     let exchange = Arc::new(Exchange::new(1, String::new(), config, timeout));
     let peers = Arc::new(PeerTable::new(
-        vec![FabricKind::Verbs, FabricKind::Tcp],
-        None,
+        CardRoutes::new(
+            vec![FabricKind::Verbs, FabricKind::Tcp],
+            None,
+            Membership::default(),
+        ),
         Arc::clone(&exchange),
         Arc::clone(&counters),
-        crate::net::Membership::default(),
     ));
     let queue = Arc::new(RequestQueue::new(
         Arc::clone(&peers),

@@ -8,7 +8,9 @@ mod support;
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_wire::block::PIECE_BYTES;
 use faro_wire::{BlockId, BlockStatus};
-use support::{block, collect, config, counter, fetch, pattern, until_leases_are_back, Server};
+use support::{
+    block, collect, config, counter, fetch, name_of, pattern, until_leases_are_back, Server,
+};
 
 over_every_fabric!(
     one_block,
@@ -33,11 +35,7 @@ fn pair(fabric: FabricChoice) -> (Server, std::sync::Arc<Endpoint>, u64) {
 }
 
 fn one_block(fabric: FabricChoice) {
-    let name = match fabric {
-        FabricChoice::Verbs => "verbs",
-        FabricChoice::Shm => "shm",
-        _ => "tcp",
-    };
+    let name = name_of(fabric);
     let (server, client, peer) = pair(fabric);
     server.put(0, 7, &[pattern(1, 100), pattern(2, 5_000)]);
     let fetched = fetch(&client, peer, &[block(0, 7, 1, 2)]);

@@ -8,7 +8,7 @@ mod support;
 use faro_endpoint::{Config, Endpoint, FabricChoice, Protection, Security, SharedSecret};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::Card;
-use support::{block, config, counter, fetch, pattern, Fetched, Server};
+use support::{block, config, counter, fetch, name_of, pattern, Fetched, Server};
 
 fn secured(name: &str, fabric: FabricChoice, secret: &str) -> Config {
     Config {
@@ -38,11 +38,7 @@ fn refusal(fetched: Fetched) -> String {
 over_every_fabric!(sealed_endpoints_fetch_from_each_other);
 
 fn sealed_endpoints_fetch_from_each_other(fabric: FabricChoice) {
-    let connections = match fabric {
-        FabricChoice::Tcp => "connections.tcp",
-        FabricChoice::Verbs => "connections.verbs",
-        FabricChoice::Shm | FabricChoice::Auto => "connections.shm",
-    };
+    let connections = format!("connections.{}", name_of(fabric));
     let (server, parts) = server(secured("server", fabric, "spark's"));
     let client = Endpoint::start(secured("client", fabric, "spark's")).unwrap();
     let peer = server.peer_of(&client);
@@ -52,7 +48,7 @@ fn sealed_endpoints_fetch_from_each_other(fabric: FabricChoice) {
         let fetched = fetch(&client, peer, &blocks);
         assert_eq!(fetched.bytes(), parts);
     }
-    assert_eq!(counter(&client, connections), 1);
+    assert_eq!(counter(&client, &connections), 1);
 }
 
 #[test]

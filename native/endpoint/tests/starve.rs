@@ -10,7 +10,7 @@ use faro_endpoint::{Config, Endpoint, FabricChoice};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use stopped::Stopped;
-use support::{block, collect, config, counter, pattern, until, Server, MEMORY};
+use support::{block, collect, config, counter, name_of, pattern, until, Server, MEMORY};
 
 const MIB: usize = 1 << 20;
 /// Longer than the test: no peer is disconnected before its end.
@@ -31,12 +31,8 @@ fn server(fabric: FabricChoice, request_timeout: Duration) -> (Server, Vec<u8>) 
 }
 
 fn connections(server: &Server, fabric: FabricChoice) -> u64 {
-    let name = match fabric {
-        FabricChoice::Shm => "connections.shm",
-        FabricChoice::Verbs => "connections.verbs",
-        FabricChoice::Tcp | FabricChoice::Auto => "connections.tcp",
-    };
-    counter(&server.endpoint, name)
+    let name = format!("connections.{}", name_of(fabric));
+    counter(&server.endpoint, &name)
 }
 
 /// Makes each of the peers ask for the block repeatedly, and then stop.
@@ -44,7 +40,7 @@ fn ask(server: &Server, fabric: FabricChoice, peers: &mut [Stopped]) {
     // A device writes as long as messages have room, which is long.
     let requests = match fabric {
         FabricChoice::Verbs => 16,
-        FabricChoice::Tcp | FabricChoice::Shm | FabricChoice::Auto => 4,
+        _ => 4,
     };
     for peer in peers.iter_mut() {
         for id in 0..requests {

@@ -87,9 +87,9 @@ pub type EndpointId = u128;
 /// An endpoint, and the key that proves to it that a peer knows its card.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Its id.
+    /// The endpoint's id.
     pub endpoint: EndpointId,
-    /// Its key.
+    /// The key that proves to the endpoint that a peer knows its card.
     pub psk: Psk,
 }
 
@@ -109,7 +109,7 @@ impl Identity {
         Ok(Self { endpoint, psk })
     }
 
-    /// That of [`OwnIdentity::public`] with this number.
+    /// Makes the identity that [`OwnIdentity::public`] has for this number.
     ///
     /// # Panics
     /// No key can be derived.

@@ -23,7 +23,7 @@ pub struct HeldEndpoint {
     pub endpoint: Arc<Endpoint>,
     /// Time for which a fetch may make no progress unless it has a timeout of its own.
     request_timeout: Duration,
-    /// By queue of completions; each has one caller.
+    /// One for each queue of completions; each queue has one caller.
     pub outgoing: Vec<Mutex<Outgoing>>,
     /// `close` has returned: there are no new completions, so an empty answer is the last one.
     pub ended: AtomicBool,

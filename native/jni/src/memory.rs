@@ -28,7 +28,7 @@ impl MemoryUse {
 
 /// The counters. Relaxed: they order nothing.
 struct MemoryCounts {
-    /// By use.
+    /// Bytes that are in use now, by use.
     now: [AtomicU64; MemoryUse::ALL.len()],
     all: AtomicU64,
     max: AtomicU64,

@@ -1,11 +1,13 @@
-//! This executor's connection to the node service of its host.
+//! This executor's connection to the node service of its host, and the driver's words to services of other hosts.
 
 use crate::registry::Registry;
 use crate::throw::{Failure, Outcome, Typed};
 use crate::{args, endpoints};
-use faro_service::{Client, Hello, Token};
+use faro_service::{tell, Client, Hello, Member, Token, MAX_SHUFFLES};
 use faro_wire::OutputId;
-use jni::objects::{JBooleanArray, JByteArray, JClass, JLongArray, JString};
+use jni::objects::{
+    JBooleanArray, JByteArray, JClass, JIntArray, JLongArray, JObjectArray, JString,
+};
 use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned};
 use std::path::PathBuf;
@@ -190,6 +192,50 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_end<'local>(
 ) {
     env.with_env(|_| -> Outcome<()> { Ok(client(handle)?.end()?) })
         .resolve::<Typed>();
+}
+
+/// `ServiceNative.tell`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_tell<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    application: JString<'local>,
+    sealed: jboolean,
+    secret: JByteArray<'local>,
+    cards: JObjectArray<'local, JByteArray<'local>>,
+    removed: JIntArray<'local>,
+    ended: jboolean,
+    timeout_millis: jlong,
+) -> jint {
+    env.with_env(|env| -> Outcome<jint> {
+        let member = Member {
+            application: args::text(env, "application", &application)?,
+            sealed,
+            secret: secret_bytes(env, &secret)?,
+        };
+        let got = removed.len(env)?;
+        if got > MAX_SHUFFLES {
+            return Err(Failure::Argument(format!(
+                "{got} shuffles at once, up to {MAX_SHUFFLES} are allowed"
+            )));
+        }
+        let mut shuffles = vec![0; got];
+        removed.get_region(env, 0, &mut shuffles)?;
+        let shuffles: Vec<u32> = shuffles.into_iter().map(|one| one as u32).collect();
+        let mut all = Vec::new();
+        for at in 0..cards.len(env)? {
+            let card = cards.get_element(env, at)?;
+            if card.is_null() {
+                return Err(Failure::Argument(format!("card {at} is null")));
+            }
+            all.push(env.convert_byte_array(&card)?);
+            // Java frees local references when the call returns; a large application has many.
+            env.delete_local_ref(card);
+        }
+        let wait = args::wait(timeout_millis);
+        Ok(tell(&member, &all, &shuffles, ended, wait)? as jint)
+    })
+    .resolve::<Typed>()
 }
 
 /// `ServiceNative.close`; does nothing for a handle that is not valid.

@@ -12,6 +12,7 @@
 //!    │        └───── event_count        tells refused threads that memory has returned
 //!    ├── Slab × n ── mapping            memfd and its mapping
 //!    ├── Account                        bytes of leases that are held for one user
+//!    ├── Budget                         the bound that several pools have together
 //!    ├── ExternalMemory                 memory outside the slabs: wrapped, or registered lazily
 //!    └── counters
 //! ```
@@ -50,6 +51,7 @@
 //! ```
 //! `examples/arena.rs` shows more.
 
+mod budget;
 mod counters;
 mod error;
 mod mapping;
@@ -80,6 +82,7 @@ mod registration_pins;
 pub mod registration_pins;
 mod small_buffers;
 
+pub use budget::Budget;
 pub use counters::PoolCounters;
 pub use error::{PoolError, Purpose};
 pub use pool::{

@@ -22,7 +22,7 @@ pub struct Slab {
     /// The position in the pool.
     index: u32,
     mapping: SlabMapping,
-    /// By page, the grains that were leased since the memory was new.
+    /// For each page, the grains that were leased since the memory was new.
     touched: Box<[AtomicU64]>,
 }
 

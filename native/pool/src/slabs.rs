@@ -14,6 +14,8 @@ struct IdleSlab {
     slab: u32,
     /// True if its pages were released, or cannot be released.
     released: bool,
+    /// True unless its pages are gone.
+    counted: bool,
 }
 
 /// The next slab to take pages from.
@@ -84,6 +86,19 @@ impl Slabs {
         }
     }
 
+    /// Returns whether the slab of `next` has its pages, so that it needs no more memory.
+    pub(crate) fn next_is_counted(&self) -> bool {
+        self.cheapest().is_some_and(|at| self.idle[at].counted)
+    }
+
+    /// Notes that the pages of an idle slab are gone.
+    pub(crate) fn uncount(&mut self, slab: u32) {
+        let gone = self.idle.iter_mut().find(|one| one.slab == slab);
+        if let Some(one) = gone {
+            one.counted = false;
+        }
+    }
+
     fn cheapest(&self) -> Option<usize> {
         let full = self.idle.iter().rposition(|one| !one.released);
         full.or(self.idle.len().checked_sub(1))
@@ -102,8 +117,11 @@ impl Slabs {
     }
 
     pub(crate) fn mark_idle(&mut self, slab: u32) {
-        let released = false;
-        self.idle.push(IdleSlab { slab, released });
+        self.idle.push(IdleSlab {
+            slab,
+            released: false,
+            counted: true,
+        });
     }
 
     /// Chooses an idle slab with its pages for which `free` is true. It counts as released from now

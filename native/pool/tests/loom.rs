@@ -299,12 +299,13 @@ impl Memory {
         })
     }
 
-    fn release(&self) {
+    fn release(&self) -> bool {
         assert!(
             !self.registered.load(Ordering::Relaxed),
             "pages went from under a device"
         );
         self.generation.fetch_add(1, Ordering::Relaxed);
+        true
     }
 }
 

@@ -169,7 +169,7 @@ impl RowWriter {
         let (mut at, mut end, mut rows) = (0, self.end, self.rows);
         while let Some((length, body)) = bytes[at..].split_first_chunk::<LENGTH_BYTES>() {
             let length = u32::from_be_bytes(*length) as usize;
-            // As unsigned, a negative length is too large for any batch.
+            // The length is read as unsigned: a negative one is too large for any batch.
             if length % 8 != 0 || length > body.len() || end + ROW_HEAD_BYTES + length > self.limit
             {
                 break;

@@ -77,7 +77,7 @@ pub enum HandshakeError {
     /// The acceptor chose a version that was not offered.
     #[error("WELCOME chooses version {got} of the protocol; offered were {lowest} to {highest}")]
     Version {
-        /// Its choice.
+        /// The acceptor's choice.
         got: u8,
         /// The connector's lowest.
         lowest: u8,

@@ -28,7 +28,7 @@ const REKEY: u64 = 1 << 24;
 /// Reason why a record was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RecordError {
-    /// Its length is none that a record has.
+    /// No record has that length.
     #[error("a record of {got} bytes; it has from {} to {}", TAG_BYTES + 1, RECORD_BYTES + TAG_BYTES)]
     Length {
         /// Length as received.

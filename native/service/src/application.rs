@@ -6,7 +6,8 @@ use crate::message::{Hello, Key};
 use crate::options::Options;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
 use crate::store::{Held, Holding, KeepError, KeptNow, Store};
-use faro_endpoint::{Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
+use crate::told::{News, Told};
+use faro_endpoint::{Budget, Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
 use faro_sync::lock;
 use faro_wire::OutputId;
 use ring::digest;
@@ -37,6 +38,7 @@ pub(crate) struct Application {
     endpoint: Arc<Endpoint>,
     replicas: Arc<Replicas>,
     pages: Arc<Pages>,
+    told: Arc<Told>,
     copying: Copying,
     threads: Mutex<Vec<JoinHandle<()>>>,
     connections: AtomicUsize,
@@ -80,15 +82,17 @@ impl Application {
         hello: &Hello,
         owner: u32,
         store: Arc<Store>,
-        (options, copying): (&Options, Copying),
+        (options, memory, copying): (&Options, &Arc<Budget>, Copying),
         now: Instant,
     ) -> Result<Arc<Self>, EndpointError> {
-        let endpoint = open(hello, options)?;
+        let endpoint = open(hello, options, memory)?;
         let pages = Arc::new(Pages::new(store.path()));
+        let told: Arc<Told> = Arc::default();
         let resolver = resolver(
             Arc::clone(&endpoint),
             Arc::clone(&store),
             Arc::clone(&pages),
+            Arc::clone(&told),
         );
         let resolver = resolver.inspect_err(|_| endpoint.close())?;
         Ok(Arc::new(Self {
@@ -101,6 +105,7 @@ impl Application {
             endpoint,
             replicas: Arc::default(),
             pages,
+            told,
             copying,
             threads: Mutex::new(vec![resolver]),
             connections: AtomicUsize::new(0),
@@ -203,6 +208,11 @@ impl Application {
         gone
     }
 
+    /// What members have told since the last call.
+    pub(crate) fn told(&self) -> News {
+        self.told.take()
+    }
+
     pub(crate) fn holding(&self) -> Holding {
         self.store.holding()
     }
@@ -245,8 +255,11 @@ impl Application {
     }
 }
 
-fn open(hello: &Hello, options: &Options) -> Result<Arc<Endpoint>, EndpointError> {
-    let secret = (!hello.secret.is_empty()).then(|| SharedSecret::new(hello.secret.to_vec()));
+fn open(
+    hello: &Hello,
+    options: &Options,
+    memory: &Arc<Budget>,
+) -> Result<Arc<Endpoint>, EndpointError> {
     let tries = match options.port {
         0 => 1,
         port => options.applications.min(usize::from(u16::MAX - port) + 1),
@@ -257,18 +270,11 @@ fn open(hello: &Hello, options: &Options) -> Result<Arc<Endpoint>, EndpointError
         bind: options.bind,
         advertise: options.advertise,
         port: options.port.saturating_add(at as u16),
-        memory_limit: options.memory,
+        memory_budget: Some(Arc::clone(memory)),
         idle_release: IDLE_MEMORY,
         connection_idle: IDLE_CONNECTION,
         request_timeout: REQUEST_TIMEOUT,
-        security: Security {
-            protection: match hello.sealed {
-                true => Protection::Sealed,
-                false => Protection::Clear,
-            },
-            application: hello.application.clone(),
-            secret: secret.clone(),
-        },
+        security: security(&hello.application, hello.sealed, &hello.secret),
         ..Config::default()
     };
     let mut result = Endpoint::start(config(0));
@@ -281,16 +287,30 @@ fn open(hello: &Hello, options: &Options) -> Result<Arc<Endpoint>, EndpointError
     result
 }
 
+/// Of a member of the application. An empty secret is none.
+pub(crate) fn security(application: &str, sealed: bool, secret: &[u8]) -> Security {
+    Security {
+        protection: match sealed {
+            true => Protection::Sealed,
+            false => Protection::Clear,
+        },
+        application: application.to_owned(),
+        secret: (!secret.is_empty()).then(|| SharedSecret::new(secret.to_vec())),
+    }
+}
+
 fn resolver(
     endpoint: Arc<Endpoint>,
     store: Arc<Store>,
     pages: Arc<Pages>,
+    told: Arc<Told>,
 ) -> Result<JoinHandle<()>, EndpointError> {
     std::thread::Builder::new()
         .name("faro-resolver".to_owned())
         .spawn(move || {
             while !endpoint.is_closed() {
                 for id in endpoint.unresolved(QUESTIONS, QUESTION_WAIT) {
+                    told.hear(id);
                     answer(&endpoint, &store, &pages, id);
                 }
             }

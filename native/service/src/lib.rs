@@ -10,6 +10,7 @@
 //!   lend       which outputs a reader of this host may read, and their files; `borrow` is the reader's side
 //!   connections   how many there are, in all and of each user
 //!   replica    copies on the services of other hosts
+//!   tell       tells services of hosts without an executor what executors tell the others; told hears it
 //!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)
 //! ```
 //! An application proves itself by a token that only its executors know; its name here is a hash of it. So one
@@ -33,6 +34,8 @@ mod service;
 mod socket;
 mod status;
 mod store;
+mod tell;
+mod told;
 
 pub use client::{Client, ClientError};
 pub use listener::Listener;
@@ -47,3 +50,4 @@ pub use replica::order;
 pub use service::{Service, ServiceError};
 pub use socket::{receive, send, Received, SocketError};
 pub use status::{ask_status, Figures, Status};
+pub use tell::{tell, Member, MAX_SHUFFLES};

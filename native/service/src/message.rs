@@ -15,7 +15,7 @@
 //!   DONE     (nothing)
 //!   LENT     u16 n | n u8                                 0: not here, 1: all empty, 2: has data; descriptors as OUTPUT's
 //!   REFUSED  u8 why | text
-//!   STATUS   text version | 15 u64, see `status`
+//!   STATUS   text version | 17 u64, see `status`
 //!   BEHIND   u64 copies
 //!  text, bytes: u16 length, then as many bytes
 //! ```
@@ -28,7 +28,7 @@ use thiserror::Error;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Of these layouts.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The longest message; a card takes up to 4 KiB.
 pub const MAX_MESSAGE: usize = 8 << 10;
 /// Most map outputs of a LEND.

@@ -36,7 +36,7 @@ pub struct Options {
     /// Of the first application's endpoint; each further one takes the next that is free. 0: any.
     pub port: u16,
     pub fabric: FabricChoice,
-    /// Of each application's arena, in bytes.
+    /// For blocks in transfer of all applications together, in bytes; at least 32 MiB for each.
     pub memory: u64,
     /// Most connections of executors; of one user of several half.
     pub connections: usize,

@@ -8,6 +8,7 @@ use crate::record::{Boot, Record};
 use crate::replica::Throttle;
 use crate::status::{Figures, Status};
 use crate::store::{Held, Holding, KeptAs, Store};
+use faro_endpoint::{Budget, PoolError};
 use faro_sync::lock;
 use rustix::fs::{flock, FlockOperation};
 use rustix::process::{geteuid, getrlimit, setrlimit, Resource};
@@ -44,6 +45,16 @@ pub enum ServiceError {
     Socket { path: PathBuf, source: io::Error },
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
+    #[error(
+        "{got} bytes of memory (--memory) are shared by {applications} applications (--applications), each of which has \
+         {each} of its own: {error}"
+    )]
+    Memory {
+        got: u64,
+        applications: usize,
+        each: u64,
+        error: PoolError,
+    },
 }
 
 /// Why an executor is refused.
@@ -87,6 +98,8 @@ pub struct Service {
     boot: Boot,
     held: Arc<Held>,
     pub(crate) lending: Arc<Held>,
+    /// Of all applications' arenas.
+    memory: Arc<Budget>,
     copying: Copying,
     applications: Mutex<HashMap<Key, Known>>,
     pub(crate) counters: Counters,
@@ -98,7 +111,7 @@ impl Service {
     /// Opens the directories and finds what was left in them.
     ///
     /// # Errors
-    /// `Path`, `Foreign`, `InUse`, `Boot`.
+    /// `Path`, `Foreign`, `InUse`, `Boot`, `Memory`.
     pub fn open(options: Options) -> Result<Arc<Self>, ServiceError> {
         let open_to_all = options.users != Users::Own;
         directory(
@@ -118,6 +131,7 @@ impl Service {
             boot,
             held,
             lending,
+            memory: memory_of(&options)?,
             copying: Copying {
                 throttle: Arc::new(Throttle::new(options.replica_bandwidth)),
                 counts: Arc::default(),
@@ -249,7 +263,7 @@ impl Service {
             Entry::Vacant(_) => Arc::new(self.make_store(key, hello, owner)?),
         };
         let now = Instant::now();
-        let how = (&self.options, self.copying.clone());
+        let how = (&self.options, &self.memory, self.copying.clone());
         let started = Application::start(key, hello, owner, Arc::clone(&store), how, now);
         let application = started.map_err(|error| {
             if store.holding().outputs == 0 {
@@ -326,8 +340,9 @@ impl Service {
         );
     }
 
-    /// Ends the applications that nothing was heard of for too long.
+    /// Does what members have told, and ends the applications that nothing was heard of for too long.
     pub fn tick(&self, now: Instant) {
+        self.do_told();
         let idle = self.options.idle;
         let is_over = |since: Instant| now.saturating_duration_since(since) >= idle;
         let applications = lock(&self.applications);
@@ -340,6 +355,26 @@ impl Service {
         for key in over {
             let why = format!("was not heard of for {} s", idle.as_secs());
             self.end(key, &why);
+        }
+    }
+
+    fn do_told(&self) {
+        let serving: Vec<Arc<Application>> = lock(&self.applications)
+            .values()
+            .filter_map(|known| match known {
+                Known::Serving(application) => Some(Arc::clone(application)),
+                Known::Left { .. } => None,
+            })
+            .collect();
+        for application in serving {
+            let news = application.told();
+            if news.ended {
+                self.end(application.key, "has ended");
+                continue;
+            }
+            for shuffle in news.removed {
+                self.count_removed(application.forget(shuffle));
+            }
         }
     }
 
@@ -387,6 +422,8 @@ impl Service {
             replicas_behind: behind,
             copied_bytes: get(&self.copying.counts.bytes),
             copies_refused: get(&self.copying.counts.refused),
+            memory: self.memory.held_bytes(),
+            memory_limit: self.memory.limit_bytes(),
         }
     }
 
@@ -400,6 +437,21 @@ impl Service {
             }
         }
     }
+}
+
+fn memory_of(options: &Options) -> Result<Arc<Budget>, ServiceError> {
+    let Options {
+        memory: got,
+        applications,
+        ..
+    } = *options;
+    let pools = u32::try_from(applications).unwrap_or(u32::MAX);
+    Budget::new(got, pools).map_err(|error| ServiceError::Memory {
+        got,
+        applications,
+        each: Budget::OWN_BYTES,
+        error,
+    })
 }
 
 /// Makes the directory, or checks that it is this user's.

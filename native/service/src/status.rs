@@ -42,6 +42,10 @@ pub struct Status {
     pub copied_bytes: u64,
     /// Copies that could not be made or kept here.
     pub copies_refused: u64,
+    /// Bytes for blocks in transfer that all applications have now.
+    pub memory: u64,
+    /// The most that they have together.
+    pub memory_limit: u64,
 }
 
 impl Status {
@@ -64,6 +68,8 @@ impl Status {
             ("replicas_behind", self.replicas_behind),
             ("copied_bytes_total", self.copied_bytes),
             ("copies_refused_total", self.copies_refused),
+            ("memory_bytes", self.memory),
+            ("memory_limit_bytes", self.memory_limit),
         ]
     }
 
@@ -103,6 +109,8 @@ impl Status {
             replicas_behind: body.u64("replicas behind")?,
             copied_bytes: body.u64("copied bytes")?,
             copies_refused: body.u64("copies refused")?,
+            memory: body.u64("memory")?,
+            memory_limit: body.u64("memory limit")?,
         };
         body.end()?;
         Ok(status)

@@ -90,13 +90,14 @@ proptest! {
     }
 
     #[test]
-    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 15]>()) {
+    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 17]>()) {
         let [applications, executors, outputs, output_bytes, linked, kept_open, refused, removed, served_blocks,
-             served_bytes, lent, replicas, replicas_behind, copied_bytes, copies_refused] = figures;
+             served_bytes, lent, replicas, replicas_behind, copied_bytes, copies_refused, memory,
+             memory_limit] = figures;
         let status = Status {
             version, applications, executors, outputs, output_bytes, linked, kept_open, refused, removed,
             served_blocks, served_bytes, lent,
-            replicas, replicas_behind, copied_bytes, copies_refused,
+            replicas, replicas_behind, copied_bytes, copies_refused, memory, memory_limit,
         };
         let bytes = status.encode();
         prop_assert_eq!(Status::decode(&bytes).unwrap(), status);

@@ -10,8 +10,8 @@ mod host;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_service::{
-    ask_status, receive, send, Client, ClientError, Hello, Options, Refusal, Reply, Request,
-    Service, Token, Users, SOCKET,
+    ask_status, receive, send, tell, Client, ClientError, Hello, Member, Options, Refusal, Reply,
+    Request, Service, Token, Users, SOCKET,
 };
 use faro_wire::Card;
 use host::{id, options, Host, IDLE};
@@ -429,6 +429,107 @@ fn one_connection_too_many_hears_of_the_limit() {
     ));
     drop(first);
     until("a connection is free", || host.client(1).is_ok());
+}
+
+fn member(application: u8) -> Member {
+    Member {
+        application: format!("app-{application}"),
+        sealed: false,
+        secret: Default::default(),
+    }
+}
+
+#[test]
+fn a_host_without_an_executor_hears_of_removed_shuffles_and_of_the_end() {
+    let (one, two) = (Host::new(), Host::new());
+    let clients = [&one, &two].map(|host| host.client(1).unwrap());
+    for (host, client) in [&one, &two].into_iter().zip(&clients) {
+        host.handed(client, 1, "of shuffle 1").unwrap();
+    }
+    let cards: Vec<Vec<u8>> = clients.iter().map(|c| c.card().to_vec()).collect();
+    drop(clients);
+    // Shuffles that are not here, and one twice.
+    let removed = [0, 1, 1, 9];
+    assert_eq!(
+        tell(&member(1), &cards, &removed[..1], false, TIMEOUT).unwrap(),
+        2
+    );
+    assert_eq!(
+        tell(&member(1), &cards, &removed, false, TIMEOUT).unwrap(),
+        2
+    );
+    for host in [&one, &two] {
+        until("its output is removed", || {
+            host.figure("removed_total") == 1
+        });
+        assert_eq!(host.figure("outputs"), 0);
+        assert_eq!(host.figure("applications"), 1);
+    }
+    assert_eq!(tell(&member(1), &cards, &[], true, TIMEOUT).unwrap(), 2);
+    for host in [&one, &two] {
+        until("the application is gone", || {
+            host.figure("applications") == 0
+        });
+        let applications = host.dir.path().join("data/applications");
+        until("its directory is gone", || {
+            fs::read_dir(&applications).unwrap().count() == 0
+        });
+    }
+    // Who has gone cannot be told again.
+    assert_eq!(tell(&member(1), &cards, &[], true, TIMEOUT).unwrap(), 0);
+}
+
+#[test]
+fn another_application_removes_nothing() {
+    let host = Host::new();
+    let mut hello = hello(1);
+    hello.secret = b"the application's".to_vec().into();
+    let socket = host.dir.path().join("socket");
+    let client = Client::connect(&socket, hello, TIMEOUT).unwrap();
+    host.handed(&client, 1, "stays").unwrap();
+    let cards = [client.card().to_vec()];
+    let mut stranger = member(2);
+    stranger.secret = b"another's".to_vec().into();
+    let mut guesses = member(1);
+    guesses.secret = b"a guess".to_vec().into();
+    for (who, member) in [stranger, guesses, member(1)].iter().enumerate() {
+        let told = tell(member, &cards, &[1], true, TIMEOUT).unwrap();
+        assert_eq!(told, 0, "{who}");
+    }
+    host.service.tick(Instant::now());
+    assert_eq!(
+        (host.figure("applications"), host.figure("outputs")),
+        (1, 1)
+    );
+}
+
+#[test]
+fn memory_is_of_all_applications_and_enough_for_each() {
+    let host = Host::with(|options| {
+        options.applications = 3;
+        options.memory = 100 << 20;
+    });
+    let clients = [1, 2, 3].map(|application| host.client(application).unwrap());
+    for (application, client) in (1..).zip(&clients) {
+        host.handed(client, 1, "some").unwrap();
+        assert_eq!(read(&reader(application), client.card(), 1)[1].1, b"rest");
+    }
+    let (limit, taken) = (
+        host.figure("memory_limit_bytes"),
+        host.figure("memory_bytes"),
+    );
+    assert_eq!(limit, 96 << 20);
+    assert!((1..=limit).contains(&taken), "{taken} of {limit}");
+    let dir = tempfile::tempdir().unwrap();
+    let little = Options {
+        applications: 3,
+        memory: 95 << 20,
+        ..options(dir.path())
+    };
+    let error = Service::open(little).err().unwrap().to_string();
+    for part in ["99614720", "3 applications", "33554432", "--memory"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A request that has not ended.
 pub(crate) struct Pending {
-    /// Its number in the plan.
+    /// The request's number in the plan.
     pub(crate) number: usize,
     pub(crate) blocks: Vec<BlockId>,
     /// Number of blocks that were answered.

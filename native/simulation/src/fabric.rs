@@ -18,6 +18,16 @@ pub(crate) struct World {
     pub(crate) network: Network,
 }
 
+/// Returns whether a text has the form of a location: `node-NUMBER:NUMBER`.
+fn is_location(text: &str) -> bool {
+    let numbers = text
+        .strip_prefix("node-")
+        .and_then(|rest| rest.split_once(':'));
+    numbers.is_some_and(|(node, place)| {
+        node.parse::<usize>().is_ok() && place.parse::<usize>().is_ok()
+    })
+}
+
 /// The fabric of one site.
 pub(crate) struct SimulatedFabric {
     world: Arc<Mutex<World>>,
@@ -78,6 +88,13 @@ impl Fabric for SimulatedFabric {
         expected: &Identity,
         deadline: Instant,
     ) -> Result<ConnectionId, FabricError> {
+        if !is_location(location) {
+            return Err(FabricError::BadLocation {
+                fabric: "simulated",
+                location: location.to_owned(),
+                detail: "expected node-NUMBER:NUMBER".to_owned(),
+            });
+        }
         let World { core, network } = &mut *self.world();
         let deadline = core.time_of(deadline);
         Ok(network.dial(core, self.site, location, expected, deadline))
@@ -127,7 +144,7 @@ impl Fabric for SimulatedFabric {
 
     fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
         let limit = write.source.capacity().saturating_sub(write.offset);
-        if write.length > limit {
+        if write.offset > write.source.capacity() || write.length > limit {
             return Err(Rejected::TooLarge(write, limit as u64));
         }
         let World { core, network } = &mut *self.world();
@@ -158,7 +175,7 @@ impl Fabric for SimulatedFabric {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
+        self.world().network.counters(self.site)
     }
 }
 

@@ -9,9 +9,11 @@
 //!   node         one process: an endpoint (the code that ships), its Java side, its caller
 //!   caller       checks that requests get the right bytes
 //!   fabric       connects an endpoint's progress threads to the network
+//!   driven       the network without endpoints, for the conformance suite
 //!   network      connections: packets that are queued, on their way, lost
 //!   core         the time, the dice, the agenda, the trace
 //!   step         the steps of a run
+//!   hosts        counts the connections of hosts with and without node services
 //! ```
 //! A run uses one thread. Time is virtual and stands still during a step. `faro_sync::simulated`
 //! gives the endpoints that time, the order of their hash tables, and whether a file's page is in
@@ -24,7 +26,9 @@ mod actions;
 mod caller;
 mod core;
 mod dice;
+mod driven;
 mod fabric;
+mod hosts;
 mod invariants;
 mod network;
 mod node;
@@ -35,6 +39,8 @@ mod run;
 mod step;
 mod trace;
 
+pub use driven::DrivenNetwork;
+pub use hosts::{Connections, Hosts};
 pub use outputs::Outputs;
 pub use plan::Profile;
 pub use report::{Report, Violation};

@@ -39,7 +39,7 @@ pub(crate) struct Node {
     /// The sites of its fabrics, in the order of its progress threads.
     pub(crate) sites: Vec<usize>,
     pub(crate) life: u128,
-    /// Its handles of other processes, by node and life.
+    /// The node's handles of other processes, by node and life.
     peers: BTreeMap<(usize, u128), u64>,
     pub(crate) pending: BTreeMap<u64, Pending>,
     pub(crate) kept: Vec<Kept>,

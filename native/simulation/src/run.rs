@@ -32,7 +32,7 @@ pub(crate) struct Run<'a> {
     /// The time and the kind of each request's end, by the request's number.
     pub(crate) ends: Vec<Option<(Time, End)>>,
     pub(crate) begun: Vec<Option<Time>>,
-    right: usize,
+    pub(crate) right: usize,
     failed: usize,
     slowest_healthy: Duration,
 }
@@ -51,6 +51,19 @@ impl<'a> Run<'a> {
         let mut dice = Dice::new(seed);
         let rolled = Profile::ALL[dice.place(Profile::ALL.len())];
         let plan = Plan::roll(profile.unwrap_or(rolled), &mut dice, outputs);
+        Self::of(plan, dice, prints, outputs)
+    }
+
+    /// Prepares a run of a plan.
+    ///
+    /// # Errors
+    /// Fails if an endpoint does not start.
+    pub(crate) fn of(
+        plan: Plan,
+        mut dice: Dice,
+        prints: bool,
+        outputs: &'a Outputs,
+    ) -> Result<Self, Violation> {
         let simulated = Simulated::begin(dice.next(), plan.resident);
         let mut network = Network::new(plan.conditions.clone());
         network.slow.extend(plan.slow_pairs.iter().copied());
@@ -109,6 +122,19 @@ impl<'a> Run<'a> {
     }
 
     fn go(&mut self) -> Result<(), String> {
+        self.until_all_have_ended()?;
+        // Work that waits for a lost peer ends by its deadline.
+        let quiet = self.now() + self.plan.timeout * 2 + SECOND * 6;
+        self.run_until(quiet)?;
+        self.nothing_is_left()?;
+        self.close()
+    }
+
+    /// Runs the plan until each of its requests has ended.
+    ///
+    /// # Errors
+    /// Fails if one does not end, or an invariant is violated.
+    pub(crate) fn until_all_have_ended(&mut self) -> Result<(), String> {
         let calm = self.plan.calm;
         self.run_until(calm)?;
         // After the last fault, all requests must end without help.
@@ -117,12 +143,7 @@ impl<'a> Run<'a> {
             let next = self.now() + SECOND;
             self.run_until(next)?;
         }
-        self.all_have_ended()?;
-        // Work that waits for a lost peer ends by its deadline.
-        let quiet = self.now() + self.plan.timeout * 2 + SECOND * 6;
-        self.run_until(quiet)?;
-        self.nothing_is_left()?;
-        self.close()
+        self.all_have_ended()
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -332,7 +353,7 @@ impl<'a> Run<'a> {
     }
 
     /// Closes all endpoints, and checks that no memory is leased.
-    fn close(&mut self) -> Result<(), String> {
+    pub(crate) fn close(&mut self) -> Result<(), String> {
         for node in &mut self.nodes {
             node.kept.clear();
             node.endpoint.endpoint().close();

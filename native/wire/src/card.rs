@@ -44,7 +44,7 @@ pub struct Card {
     pub endpoint: u128,
     /// Executor id, for logs.
     pub name: String,
-    /// In order of preference.
+    /// The addresses in order of preference.
     pub addresses: Vec<CardAddress>,
     /// Known to members of the application only.
     pub secret: Secret,

@@ -64,9 +64,37 @@ def sparks(_home: None, place: Path, spark: Path) -> Running:
 
 
 def faro(_home: None, place: Path, _spark: Path) -> Running:
-    """Starts `faro serve`, as `make jar` built it. Its readers connect over TCP, as on several
-    hosts."""
-    socket_dir, log = place / "faro-serve", place / "faro-serve.log"
+    """Starts `faro serve`, as `make jar` built it."""
+    leader = start_faro(place)
+    return Running([leader], {"spark.faro.service.directory": str(place / "service")})
+
+
+def faro_of_two_hosts(_home: None, place: Path, _spark: Path) -> Running:
+    """Starts a `faro serve` for each of two workers, as if they were two hosts; each copies the
+    other's map outputs."""
+    running = Running(
+        [],
+        {
+            "spark.faro.service.directory": "/proc/self/cwd/service",
+            "spark.faro.replicas": "1",
+            "spark.executorEnv.JAVA_HOME": str(launch.java_of_services(place, place)),
+        },
+    )
+    try:
+        for at in range(2):
+            host = place / f"host-{at}"
+            host.mkdir()
+            running.leaders.append(start_faro(host))
+    except RuntimeError:
+        running.stop()
+        raise
+    return running
+
+
+def start_faro(place: Path):
+    """Returns `faro serve` when its socket is in the folder `service` of `place`. Its readers
+    connect over TCP, as on several hosts."""
+    socket_dir, log = place / "service", place / "faro-serve.log"
     command = [
         ROOT / "dist" / f"faro-{platform.machine()}",
         "serve",
@@ -81,7 +109,7 @@ def faro(_home: None, place: Path, _spark: Path) -> Running:
             launch.stop_group(leader, 0)
             raise RuntimeError(f"faro serve: {log.read_text(errors='replace')[-400:]}")
         time.sleep(0.05)
-    return Running([leader], {"spark.faro.service.directory": str(socket_dir)})
+    return leader
 
 
 def celeborn(home: Path, place: Path, _spark: Path) -> Running:

@@ -85,6 +85,9 @@ def all_sides(faro_jar: Path) -> dict[str, Side]:
         "stock-service": Side(daemons=daemons.sparks),
         "faro-tcp": Side({**FARO, "spark.faro.fabric": "tcp"}, faro),
         "faro-tcp-service": Side({**FARO, "spark.faro.fabric": "tcp"}, faro, daemons=daemons.faro),
+        "faro-tcp-replicas": Side(
+            {**FARO, "spark.faro.fabric": "tcp"}, faro, daemons=daemons.faro_of_two_hosts
+        ),
         "faro-tcp-lz4": Side(
             {**FARO, "spark.faro.fabric": "tcp", "spark.faro.rowBlocks": "false"}, faro
         ),

@@ -229,6 +229,19 @@ class Application:
             "rows": figures["rows"],
         }
 
+    def tail(self, divisor, seconds=RUN_SECONDS):
+        """Runs a job with a long tail, and returns its figures without CPU."""
+        said = self._ask(f"tail {divisor}", seconds)
+        figures = {name: int(value) for name, value in re.findall(r"(\w+)=(-?\d+)", said)}
+        return {
+            "job_s": figures["jobMillis"] / 1e3,
+            "executor_s": figures["executorMillis"] / 1e3,
+            "most": figures["mostExecutors"],
+            "left": figures["leftExecutors"],
+            "map_tasks": figures["mapTasks"],
+            "again": figures["againTasks"],
+        }
+
     def clean(self):
         self._ask("clean")
 
@@ -244,6 +257,13 @@ class Application:
             self.daemons.stop()
         for stderr in (self.home / "work").glob("app-*/*/stderr"):
             shutil.copy(stderr, self.logs / f"{self.side}-executor-{stderr.parent.name}.log")
+
+
+class ElasticApplication(Application):
+    """One whose executors come and go, up to `executors`: no process is known by its id."""
+
+    def find_executors(self):
+        self._ask("executors 1", EXECUTORS_SECONDS)
 
 
 def measure(

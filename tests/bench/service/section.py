@@ -7,7 +7,8 @@ from report.figures import NAMES, machine, number, table, with_spread
 
 CONF: dict[str, str] = {}
 STOCK, STOCK_SERVICE, FARO, SERVICE = "stock", "stock-service", "faro-tcp", "faro-tcp-service"
-SIDES = [STOCK, STOCK_SERVICE, FARO, SERVICE]
+REPLICAS = "faro-tcp-replicas"
+SIDES = [STOCK, STOCK_SERVICE, FARO, SERVICE, REPLICAS]
 WHAT = {
     "B2": "24 x 8 blocks of narrow rows, lz4, 265 MB remote",
     "A1": "400 x 400 blocks, 80,000 of them remote, of about 200 bytes",
@@ -25,14 +26,47 @@ class Part:
     workloads: dict[str, int] = field(default_factory=dict)
     # Number of executors that are killed.
     victims: int = 0
+    # Executors come and go, up to `executors`.
+    elastic: bool = False
+    # Settings of all sides, and of one.
+    conf: dict[str, str] = field(default_factory=dict)
+    of_side: dict[str, dict[str, str]] = field(default_factory=dict)
+    # It has applications of its own.
+    apart: bool = False
 
 
-# Parts with the same number of executors share the applications of the first of them.
+ALLOCATION = {
+    "spark.dynamicAllocation.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": "1",
+    "spark.dynamicAllocation.initialExecutors": "1",
+    "spark.dynamicAllocation.maxExecutors": "4",
+    "spark.dynamicAllocation.executorIdleTimeout": "2s",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
+}
+TRACKING = "spark.dynamicAllocation.shuffleTracking.enabled"
+
+# Parts with the same number of executors share the applications of the first of them, unless they
+# are apart.
 PARTS = {
-    "plain": Part(2, 2048, SIDES, workloads={"B2": 2, "A1": 1}),
+    "plain": Part(2, 2048, SIDES[:4], workloads={"B2": 2, "A1": 1}),
     "killed-1-of-2": Part(2, 2048, [STOCK, STOCK_SERVICE, SERVICE], victims=1),
     "killed-3-of-4": Part(4, 1024, [STOCK, SERVICE], victims=3),
+    "replicas": Part(2, 2048, [FARO, SERVICE, REPLICAS], workloads={"B2": 2, "A1": 1}, apart=True),
+    "allocation": Part(
+        4,
+        1024,
+        [STOCK, FARO, SERVICE],
+        elastic=True,
+        conf=ALLOCATION,
+        of_side={STOCK: {TRACKING: "true"}, FARO: {TRACKING: "true"}, SERVICE: {TRACKING: "false"}},
+        apart=True,
+    ),
 }
+
+
+def applications(name):
+    """What is the same for parts that share their applications."""
+    return name if PARTS[name].apart else PARTS[name].executors
 
 
 def write(parts):
@@ -52,7 +86,7 @@ def write(parts):
             continue
         text += [
             machine(part["machine"], part["command"], part["seconds"], False),
-            *(_killed(name, part) if PARTS[name].victims else _plain(part)),
+            *_text(name, part),
         ]
         text += [
             f"- **{NAMES[side]} did not finish: {why}**" for side, why in part["broken"].items()
@@ -60,12 +94,27 @@ def write(parts):
     return "\n\n".join(text)
 
 
-def _plain(part):
+def _text(name, part):
+    if PARTS[name].victims:
+        return _killed(name, part)
+    if PARTS[name].elastic:
+        return _elastic(name, part)
+    if REPLICAS in PARTS[name].sides:
+        return _plain(
+            part,
+            "Copies on another host",
+            "Each executor has a `faro serve` of its own with `replicas=1`, which copies the map "
+            "outputs of the other while the job runs; both are on this machine.",
+        )
+    return _plain(part, "Jobs without faults", "")
+
+
+def _plain(part, title, about):
     workloads = part["result"]
     runs = _most(each["rounds"] for sides in workloads.values() for each in sides.values())
     text = [
-        "### Jobs without faults",
-        f"Two executors, {runs} runs each after warm-ups.",
+        f"### {title}",
+        f"Two executors, {runs} runs each after warm-ups. {about}".strip(),
         "\n".join(f"- {name}: {WHAT[name]}" for name in workloads),
         table(
             [
@@ -103,6 +152,8 @@ def _plain(part):
 def _has_runs(name, result):
     """A signal may have ended the measurement before."""
     victims = PARTS[name].victims
+    if PARTS[name].elastic:
+        return any(result.values())
     if victims:
         return any(result.get(str(victims), {}).values())
     return any(side["rounds"] for sides in result.values() for side in sides.values())
@@ -116,15 +167,15 @@ def _plain_row(name, side, sides):
     rounds = sides[side]["rounds"]
     keys = ("job_s", "cpu_s", "daemons_cpu_s")
     cells = [with_spread(spread.of(rounds, key)) for key in keys]
-    alone = {STOCK_SERVICE: STOCK, SERVICE: FARO}.get(side)
-    if side not in (STOCK_SERVICE, SERVICE):
+    alone = {STOCK_SERVICE: STOCK, SERVICE: FARO, REPLICAS: FARO}.get(side)
+    if not alone:
         cells[2] = "–"
     return [name, NAMES[side], *cells, _ratio(rounds, sides.get(alone, {}).get("rounds"))]
 
 
 def _served(name, sides):
     rows = []
-    for side in (STOCK_SERVICE, SERVICE):
+    for side in (STOCK_SERVICE, SERVICE, REPLICAS):
         rounds = sides.get(side, {}).get("rounds")
         if rounds:
             cpu, blocks, resident = (
@@ -173,13 +224,52 @@ def _killed(name, part):
     ]
 
 
+def _elastic(name, part):
+    by_side = part["result"]
+    tracked = by_side.get(FARO)
+    return [
+        "### Dynamic allocation",
+        (
+            "A job of 16 map tasks of 0.8 s and 8 reduce tasks of 0.5 s, of which one takes 24 s; "
+            f"{_most(by_side.values())} runs each after a warm-up, from 1 up to "
+            f"{PARTS[name].executors} executors, each of which is given back when it had nothing "
+            "to do for 2 s. Stock Spark and Faro alone track shuffles, so executors with map "
+            "outputs stay; with `faro serve` they may go. Executor-seconds are those from the "
+            "job's begin to its end. Then the reduce stage runs once more, and the map tasks that "
+            "this needs again are counted."
+        ),
+        table(
+            [
+                "side",
+                "job s",
+                "executor-seconds",
+                "vs Faro with shuffle tracking",
+                "executors at most",
+                "at the end",
+                "map tasks computed again",
+            ],
+            [
+                [
+                    NAMES[side],
+                    with_spread(spread.of(runs, "job_s")),
+                    with_spread(spread.of(runs, "executor_s")),
+                    "–" if side == FARO else _ratio(runs, tracked, "executor_s"),
+                    *(_whole(spread.of(runs, key)) for key in ("most", "left", "again")),
+                ]
+                for side, runs in by_side.items()
+                if runs
+            ],
+        ),
+    ]
+
+
 def _whole(figure):
     middle, least, most = figure
     return f"{middle:.0f}" if least == most else f"{middle:.0f} ({least}–{most})"
 
 
-def _ratio(runs, others):
+def _ratio(runs, others, key="job_s"):
     if not runs or not others:
         return "–"
-    one, other = (spread.median([r["job_s"] for r in these]) for these in (runs, others))
+    one, other = (spread.median([r[key] for r in these]) for these in (runs, others))
     return f"{spread.ratio(one, other):.2f}"

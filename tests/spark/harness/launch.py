@@ -464,7 +464,7 @@ def start_node_service(directory, place, environment):
     socket_dir = directory / "service"
     log = place / f"node-service-{directory.name}.log"
     places = ["--socket-dir", socket_dir, "--data-dir", directory / "kept"]
-    limits = ["--address", "127.0.0.1", "--memory", "64m"]
+    limits = ["--address", "127.0.0.1", "--memory", "576m"]
     with log.open("wb") as out:
         supervised = ["bash", "-c", SUPERVISOR, "supervisor"]
         command = [*supervised, build.command(), "serve", *places, *limits]

@@ -62,7 +62,7 @@ fn name(status: &Status) -> String {
 fn what(status: &Status) -> String {
     format!(
         "keeps {} map outputs ({}) of {} applications; executors connected: {}, blocks served: {} ({}), refused: {}, \
-         copies of other hosts: {}, copies behind: {}",
+         copies of other hosts: {}, copies behind: {}, memory: {} of {}",
         status.outputs,
         bytes(status.output_bytes),
         status.applications,
@@ -71,7 +71,9 @@ fn what(status: &Status) -> String {
         bytes(status.served_bytes),
         status.refused,
         status.replicas,
-        status.replicas_behind
+        status.replicas_behind,
+        bytes(status.memory),
+        bytes(status.memory_limit)
     )
 }
 
@@ -97,6 +99,8 @@ mod tests {
             replicas_behind: 0,
             copied_bytes: 0,
             copies_refused: 0,
+            memory: 32 << 20,
+            memory_limit: 1 << 30,
         }
     }
 

@@ -56,8 +56,8 @@ pub struct Args {
     )]
     pub fabric: Fabric,
 
-    /// Most memory for blocks in transfer, of each application
-    #[arg(long, env = "FARO_SERVE_MEMORY", default_value = "128m", value_parser = limit,
+    /// Most memory for blocks in transfer, of all applications together; at least 32m for each
+    #[arg(long, env = "FARO_SERVE_MEMORY", default_value = "1g", value_parser = limit,
           value_name = "SIZE")]
     pub memory: u64,
 

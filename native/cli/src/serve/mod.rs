@@ -42,7 +42,8 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
         log::info!("metrics at http://{}/metrics", metrics.address());
     }
     log::info!(
-        "faro serve {}: socket {}, data {}, address {address}, {} applications of {} bytes of memory, users {users:?}",
+        "faro serve {}: socket {}, data {}, address {address}, {} applications with {} bytes of memory together, \
+         users {users:?}",
         env!("CARGO_PKG_VERSION"),
         listener.path().display(),
         args.data_dir.display(),

@@ -70,7 +70,7 @@ struct Endpoint {
     received: u64,
     /// Time of the last byte.
     done: Picos,
-    // Its port of the switch.
+    // The fields below are of the member's port of the switch.
     /// Time at which the port's backlog is drained.
     port_free: Picos,
     /// Windows in the network towards it.

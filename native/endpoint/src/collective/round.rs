@@ -21,9 +21,9 @@ pub enum Grouping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Operation {
-    /// Their sum.
+    /// The result is the sum of the members' arrays.
     Sum = 1,
-    /// Their sum divided by the number of members that are in it.
+    /// The result is the sum divided by the number of members that are in it.
     Mean = 2,
 }
 
@@ -32,7 +32,7 @@ pub enum Operation {
 pub enum NanPolicy {
     /// Fails the round, naming rank and position.
     Fail,
-    /// Is added like any other.
+    /// A NaN is added like any other value.
     Propagate,
 }
 

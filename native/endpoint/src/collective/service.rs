@@ -36,7 +36,7 @@ pub(crate) struct CollectiveService {
     counters: Arc<Counters>,
     /// Sends that wait for a connection to open, each with the route that was chosen for it.
     waiting: HashMap<EndpointId, Vec<(PendingSend, Route)>>,
-    /// By member, rank of the writer, chunk.
+    /// Entries by member, rank of the writer and chunk.
     receives: HashMap<(u64, u32, u32), PostedReceive>,
     /// JOINs that were sent, by own and other member, and the connection that they took.
     joins: HashMap<(u64, u64), (ConnectionId, PendingSend)>,
@@ -355,7 +355,7 @@ impl Service for CollectiveService {
     }
 
     fn is_idle(&self) -> bool {
-        // Its deadlines are the callers' own.
+        // The service has no deadlines of its own: its callers have them.
         true
     }
 

@@ -8,7 +8,7 @@ use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::loans::Loans;
 use crate::memory::Memory;
-use crate::net::{Doorbell, Inbox, Membership, Net, PeerTable};
+use crate::net::{CardRoutes, Doorbell, Inbox, Membership, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{host_of, Exchange, ServerQueue};
 use crate::serve::{IoPool, Returned, ServeService};
@@ -19,7 +19,7 @@ use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
 use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind, OwnIdentity};
-use faro_pool::{Pool, PoolOptions, PAGE_BYTES};
+use faro_pool::{Pool, PoolOptions, Purpose, PAGE_BYTES};
 use faro_region::{ChunkCache, MAX_SLOTS};
 use faro_secure::{Secret, StaticKey};
 use faro_sync::lock;
@@ -75,10 +75,14 @@ impl Endpoint {
         open: impl FnOnce(&Config, &OwnIdentity, &Arc<Pool>) -> Result<Fabrics, EndpointError>,
         io: impl FnOnce(&Arc<Memory>, &Arc<Catalog>) -> Result<IoPool, EndpointError>,
     ) -> Result<(Arc<Self>, Vec<Progress>), EndpointError> {
-        let pool = Pool::with_options(PoolOptions {
-            idle_release: config.idle_release,
-            ..PoolOptions::new(config.memory_limit)
-        })?;
+        let pool = match &config.memory_budget {
+            Some(budget) => Pool::in_budget(budget, config.idle_release)?,
+            None => Pool::with_options(PoolOptions {
+                idle_release: config.idle_release,
+                ..PoolOptions::new(config.memory_limit)
+            })?,
+        };
+        let memory_limit = pool.share_bytes(Purpose::Serve);
         let id = key.id();
         let shared = config.security.secret.as_ref();
         let identity = OwnIdentity::new(key, &secret, shared, &config.security.application)
@@ -103,22 +107,21 @@ impl Endpoint {
         let kinds: Vec<FabricKind> = fabrics.iter().map(|fabric| fabric.kind()).collect();
         let threads: Vec<Thread> = fabrics.into_iter().map(Thread::new).collect();
         let counters = Arc::new(Counters::default());
-        let catalog = Arc::new(Catalog::new(config.memory_limit));
-        let cache = ChunkCache::new(Arc::clone(&pool), slots(config.memory_limit))?;
+        let catalog = Arc::new(Catalog::new(memory_limit));
+        let cache = ChunkCache::new(Arc::clone(&pool), slots(memory_limit))?;
         let memory = Memory::new(Arc::clone(&pool), cache, config.regions, config.staging);
         let io = io(&memory, &catalog)?;
         let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);
         let connection_idle = config.connection_idle;
         let exchange = Arc::new(Exchange::new(id, own_host, config.exchange, idle_timeout));
+        let membership = Membership::new(
+            config.security.application.clone(),
+            config.security.secret.clone(),
+        );
         let peers = Arc::new(PeerTable::new(
-            kinds,
-            shm,
+            CardRoutes::new(kinds, shm, membership),
             Arc::clone(&exchange),
             Arc::clone(&counters),
-            Membership::new(
-                config.security.application.clone(),
-                config.security.secret.clone(),
-            ),
         ));
         let endpoint = Arc::new(Self {
             card,

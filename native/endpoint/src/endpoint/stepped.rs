@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub enum Turn {
     /// The thread continues. Its fabric was told how long it would wait.
     Goes,
-    /// Its fabric has failed for good: it waits for the doorbell alone.
+    /// The thread's fabric has failed for good: it waits for the doorbell alone.
     WithoutFabric,
     /// It has ended.
     Ended,

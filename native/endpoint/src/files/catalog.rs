@@ -39,7 +39,7 @@ pub(crate) enum Lookup {
     Ready(Arc<Output>),
     /// Asked for; the `resume` was kept.
     Waiting,
-    /// Not asked for: too many questions are open, of this peer or of all.
+    /// The output was not asked for: too many questions are open, of this peer or of all.
     Full,
 }
 

@@ -77,7 +77,7 @@ pub(super) struct Removed {
 /// The connections by endpoint, and which are surplus.
 pub(crate) struct Connections {
     own: EndpointId,
-    /// By the other end, oldest first; no entry is empty.
+    /// Connections by their other end, oldest first; no entry is empty.
     by_endpoint: HashMap<EndpointId, Vec<PeerConnection>>,
     /// Every connection once.
     endpoints: HashMap<ConnectionId, EndpointId>,

@@ -133,7 +133,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         assert!(expired(&mut idleness, at(61), false).is_empty());
         assert_eq!(expired(&mut idleness, at(69), false), [2, 4, 6, 8]);
-        // Not looked at again so soon.
+        // The connection is not looked at again so soon.
         assert!(expired(&mut idleness, at(70), false).is_empty());
         idleness.used(ConnectionId(4));
         idleness.closed(ConnectionId(2));

@@ -9,6 +9,7 @@
 //!    ├──── guests        how many connections peers may hold that they have made
 //!    ├──── idle          when each connection was last used
 //!    ├──── peers         the peers that are known by their cards
+//!    │     ├─ card_routes   the routes and the identity that a card gives
 //!    │     ├─ routes        fabrics and addresses of a peer, best first; back-off of a route
 //!    │     └─ peer_backoff  whether a peer is better left alone after requests failed
 //!    └──── fabric        moves the bytes
@@ -18,6 +19,7 @@
 //! connection, and what happens when one fails is decided here. A [`Net`] belongs to one progress
 //! thread; the peer table is shared by all.
 
+mod card_routes;
 mod connections;
 #[cfg(test)]
 mod connections_model;
@@ -30,9 +32,10 @@ mod peers;
 mod routes;
 mod service;
 
+pub(crate) use card_routes::{CardRoutes, Membership};
 pub(crate) use connections::Link;
 pub(crate) use inbox::{Doorbell, Inbox};
-pub(crate) use peers::{Membership, PeerTable};
+pub(crate) use peers::PeerTable;
 pub(crate) use routes::Route;
 pub(crate) use service::{Closed, Service, Source};
 

@@ -1,4 +1,4 @@
-//! Whether other requests to a peer should wait after one has failed because of the peer.
+//! Decides whether other requests to a peer wait after one has failed because of the peer.
 //!
 //! A route's back-off chooses another fabric for the same request. This one is of the whole peer: a
 //! request has tried all it could and failed, so the next ones would cost a timeout each. For a

@@ -6,18 +6,18 @@
 //! Executors come and go for months. A peer that was not asked for anything for [`PEER_IDLE`] is
 //! forgotten, and its handle is unknown from then on; the caller adds its card again.
 
+use super::card_routes::CardRoutes;
 use super::peer_backoff::{blames_peer, PeerBackoff};
 use super::routes::{Failure, Line, Route, Routes};
 use crate::counters::Counters;
-use crate::limits::{CONNECT_TIMEOUT, MAX_LOCATIONS, PEER_IDLE};
+use crate::limits::{CONNECT_TIMEOUT, PEER_IDLE};
 use crate::schedule::{host_of, Exchange};
-use faro_fabric::shm::same_host;
-use faro_fabric::{EndpointId, FabricKind, Identity};
-use faro_secure::{KeyError, SharedSecret};
+use faro_fabric::{EndpointId, FabricKind};
+use faro_secure::KeyError;
 use faro_sync::{clock, lock, HashMap};
 use faro_wire::codes::FetchErrorCode;
-use faro_wire::{Card, CardAddress};
-use std::net::{IpAddr, SocketAddr};
+use faro_wire::Card;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -44,56 +44,23 @@ struct PeersState {
 /// The peers by handle and by endpoint id.
 pub(crate) struct PeerTable {
     state: Mutex<PeersState>,
-    /// This endpoint's fabrics, best first.
-    fabrics: Vec<FabricKind>,
-    /// The location at which shm peers reach this endpoint, if it has that fabric.
-    shm_location: Option<String>,
+    card_routes: CardRoutes,
     /// Peers are members of the exchange while a connection to them is open.
     exchange: Arc<Exchange>,
     counters: Arc<Counters>,
-    membership: Membership,
-}
-
-/// The application's secrets, which make keys of cards.
-#[derive(Default)]
-pub(crate) struct Membership {
-    application: String,
-    secret: Option<SharedSecret>,
-}
-
-impl Membership {
-    pub(crate) fn new(application: String, secret: Option<SharedSecret>) -> Self {
-        Self {
-            application,
-            secret,
-        }
-    }
-
-    /// Makes the identity of the endpoint with that card.
-    ///
-    /// # Errors
-    /// `KeyError`.
-    pub(crate) fn identity(&self, card: &Card) -> Result<Identity, KeyError> {
-        let shared = self.secret.as_ref();
-        Identity::new(card.endpoint, &card.secret, shared, &self.application)
-    }
 }
 
 impl PeerTable {
     pub(crate) fn new(
-        fabrics: Vec<FabricKind>,
-        shm_location: Option<String>,
+        card_routes: CardRoutes,
         exchange: Arc<Exchange>,
         counters: Arc<Counters>,
-        membership: Membership,
     ) -> Self {
         Self {
             state: Mutex::default(),
-            fabrics,
-            shm_location,
+            card_routes,
             exchange,
             counters,
-            membership,
         }
     }
 
@@ -110,10 +77,7 @@ impl PeerTable {
             peer.used = used;
             return Ok(peer.handle);
         }
-        let routes = self.fabrics.iter();
-        let peer = Arc::new(self.membership.identity(card)?);
-        let routes = routes.filter_map(|fabric| self.route(*fabric, card, known_at, &peer));
-        let mut routes = Routes::new(card.name.clone(), routes.collect());
+        let mut routes = self.card_routes.of(card, known_at)?;
         for (fabric, cause) in &state.lost {
             routes.fabric_lost(*fabric, cause);
         }
@@ -130,34 +94,6 @@ impl PeerTable {
         drop(state);
         self.exchange.join(card.endpoint, host_of(card));
         Ok(handle)
-    }
-
-    /// Returns a route, with the other locations that the fabric has.
-    fn route(
-        &self,
-        fabric: FabricKind,
-        card: &Card,
-        known_at: &[IpAddr],
-        peer: &Arc<Identity>,
-    ) -> Option<(Route, Vec<String>)> {
-        let is_this = |address: &&CardAddress| address.scheme == fabric.name();
-        let of_card = card.addresses.iter().filter(is_this);
-        let of_card: Vec<&str> = of_card.map(|address| address.location.as_str()).collect();
-        let first = of_card.first()?;
-        let mut locations = if fabric.stays_on_host() {
-            // Shared memory of another host is no route that fails: it is none.
-            let near = |own: &String| same_host(own, first);
-            self.shm_location.as_ref().filter(|own| near(own))?;
-            vec![(*first).to_owned()]
-        } else {
-            locations(&of_card, known_at)
-        };
-        let route = Route {
-            fabric,
-            location: locations.remove(0),
-            peer: Arc::clone(peer),
-        };
-        Some((route, locations))
     }
 
     /// Returns whether the card of that endpoint was added, and not forgotten.
@@ -295,27 +231,6 @@ impl PeerTable {
     }
 }
 
-/// Returns the card's port at the addresses that this host knows, and then the card's own
-/// locations. `of_card` must not be empty, and neither is the result.
-fn locations(of_card: &[&str], known_at: &[IpAddr]) -> Vec<String> {
-    let ports = of_card.first().and_then(|first| first.parse().ok());
-    let known = ports.map_or(Vec::new(), |first: SocketAddr| {
-        let known = known_at.iter();
-        known
-            .map(|ip| SocketAddr::new(*ip, first.port()).to_string())
-            .collect()
-    });
-    let mut all: Vec<String> = Vec::new();
-    // The card's own first one keeps its place among them.
-    let known = known.into_iter().take(MAX_LOCATIONS - 1);
-    for location in known.chain(of_card.iter().map(|&location| location.to_owned())) {
-        if all.len() < MAX_LOCATIONS && !all.contains(&location) {
-            all.push(location);
-        }
-    }
-    all
-}
-
 fn log(line: Option<Line>) {
     if let Some((level, text)) = line {
         log::log!(level, "{text}");
@@ -324,26 +239,10 @@ fn log(line: Option<Line>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::card_routes::Membership;
     use super::*;
     use crate::schedule::ExchangeConfig;
     use std::time::Duration;
-
-    #[test]
-    fn what_this_host_knows_comes_before_what_the_card_says() {
-        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        let of_card = ["10.0.0.7:41234"];
-        assert_eq!(locations(&of_card, &[]), of_card);
-        assert_eq!(locations(&of_card, &[ip("10.0.0.7")]), of_card, "once");
-        assert_eq!(
-            locations(&of_card, &[ip("192.168.9.7"), ip("fd00::7")]),
-            ["192.168.9.7:41234", "[fd00::7]:41234", "10.0.0.7:41234"]
-        );
-        let many: Vec<IpAddr> = (1..9).map(|n| ip(&format!("10.1.0.{n}"))).collect();
-        let max = locations(&of_card, &many);
-        assert_eq!(max.len(), MAX_LOCATIONS);
-        assert_eq!(max.last().unwrap(), of_card[0]);
-        assert_eq!(locations(&["@x"], &many), ["@x"], "no address with a port");
-    }
 
     #[test]
     fn a_peer_that_is_asked_for_nothing_is_forgotten() {
@@ -351,13 +250,8 @@ mod tests {
         let config = ExchangeConfig::default();
         let exchange = Arc::new(Exchange::new(1, String::new(), config, timeout));
         let counters = Arc::new(Counters::default());
-        let peers = PeerTable::new(
-            vec![FabricKind::Tcp],
-            None,
-            exchange,
-            counters,
-            Membership::default(),
-        );
+        let routes = CardRoutes::new(vec![FabricKind::Tcp], None, Membership::default());
+        let peers = PeerTable::new(routes, exchange, counters);
         let card = |endpoint| Card {
             endpoint,
             name: "executor".to_owned(),

@@ -53,15 +53,15 @@ pub const UNBOUNDED_MEMBERS: usize = 64;
 /// a new plan.
 const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
 
-/// In which order peers are read from and served, and how many at once.
+/// Decides the order in which peers are read from and served, and how many at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExchangePolicy {
     /// `Random` up to [`UNBOUNDED_MEMBERS`] members, `Grouped` beyond.
     #[default]
     Auto,
-    /// By small groups, about the root of the number of endpoints at a time.
+    /// Peers are served in small groups: about the root of the number of endpoints at a time.
     Grouped,
-    /// Around a ring, as many at a time as with `Grouped`.
+    /// Peers are served around a ring, as many at a time as with `Grouped`.
     Rotated,
     /// All at once, in the order in which requests come.
     Random,

@@ -1,4 +1,5 @@
-//! In which order peers have their turn, for one endpoint and one direction, and how many at once. Made from a schedule, or without one (policy `random`).
+//! Decides the order in which peers have their turn, for one endpoint and one direction, and how
+//! many at once: from a schedule, or without one (policy `random`).
 
 use super::{ExchangePolicy, MIN_PERMITS, UNBOUNDED_MEMBERS};
 use faro_exchange::{ExchangeError, Member, Policy, Schedule};
@@ -24,7 +25,7 @@ const UNKNOWN: Due = Due {
 pub(crate) struct Order {
     /// Peers at once.
     pub(super) permits: usize,
-    /// By round, in the order in which they are due.
+    /// The peers by round, in the order in which they are due.
     rounds: Vec<Vec<EndpointId>>,
     due: HashMap<EndpointId, Due>,
 }

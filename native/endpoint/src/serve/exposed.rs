@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Default)]
 struct ToPeer {
     versions: Option<RemoteRange>,
-    /// By the address of the page (or mapping), which is kept as long as it is exposed.
+    /// The exposed ranges by the address of the page (or mapping), which is kept as long as it is exposed.
     pages: HashMap<usize, RemoteRange>,
 }
 

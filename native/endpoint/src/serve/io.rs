@@ -118,7 +118,7 @@ impl IoPool {
                 chunks,
                 evict,
             };
-            // Not sent: the threads have ended.
+            // Sending fails only after the threads have ended.
             let _ = self.shared.queue.send(task);
         }
     }

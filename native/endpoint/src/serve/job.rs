@@ -101,7 +101,7 @@ enum NotNow {
 
 /// Bytes that were promised cannot be read.
 struct Unread {
-    /// Their file is another one by now, or gone.
+    /// True if the file of these blocks is another one by now, or gone.
     replaced: bool,
     detail: String,
 }

@@ -40,7 +40,7 @@ pub(crate) struct ServeService {
     recall: u64,
     /// Turns that wait for their peer's permit.
     pub(super) schedule: ServerQueue,
-    /// By serial number.
+    /// Jobs by serial number.
     pub(super) entries: HashMap<u64, FetchEntry>,
     /// The serial numbers of those that clients may still name.
     pub(super) by_request: HashMap<(ConnectionId, u64), u64>,

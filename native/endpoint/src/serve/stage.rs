@@ -22,9 +22,9 @@ use faro_wire::message::RemoteBuffer;
 pub(super) enum Stage<J> {
     /// It waits for buffers of its client, or for posted writes to end.
     Idle(J),
-    /// Its next turn waits for the peer's permit.
+    /// The job's next turn waits for the peer's permit.
     Queued(J),
-    /// Its next turn has its permit and waits for memory.
+    /// The job's next turn has its permit and waits for memory.
     Starved(J),
     /// A turn runs: another thread has the job. Buffers that arrive are kept here.
     Running { buffers: Vec<RemoteBuffer> },

@@ -46,6 +46,12 @@ pub fn config(name: &str, fabric: FabricChoice) -> Config {
     }
 }
 
+/// Returns the name of a fabric in counters.
+pub fn name_of(fabric: FabricChoice) -> &'static str {
+    let named = FabricChoice::ALL.iter().find(|(_, one)| *one == fabric);
+    named.unwrap().0
+}
+
 /// Returns the identity that a fabric by hand needs to connect to the endpoint with that card.
 pub fn identity(card: &faro_wire::Card) -> faro_fabric::Identity {
     faro_fabric::Identity::new(card.endpoint, &card.secret, None, "").unwrap()

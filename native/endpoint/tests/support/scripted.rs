@@ -1,10 +1,12 @@
 //! A peer that follows a script instead of the protocol, on a real fabric.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
+#[path = "by_hand.rs"]
+mod by_hand;
+
+#[allow(unused_imports)] // Each test binary uses its own part.
+pub use by_hand::fabric_by_hand;
 use faro_endpoint::FabricChoice;
-use faro_fabric::shm::{ShmConfig, ShmFabric};
-use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, Message, OwnIdentity, RemoteRange, Write,
 };
@@ -131,48 +133,6 @@ impl Stage {
 
 /// Handles one event; the `Fetch` is decoded when it is one.
 pub type Script = Box<dyn FnMut(&mut Stage, ConnectionId, u64, Option<Fetch>, &Message) + Send>;
-
-/// Opens a fabric without an endpoint, and returns it with its name in cards.
-#[allow(dead_code)] // Each test binary uses its own part.
-pub fn fabric_by_hand(
-    choice: FabricChoice,
-    identity: OwnIdentity,
-    protection: Protection,
-    pool: Arc<Pool>,
-) -> (&'static str, Box<dyn Fabric>) {
-    let (bind, advertise) = ("127.0.0.1:0".parse().unwrap(), "127.0.0.1".to_owned());
-    match choice {
-        FabricChoice::Shm => {
-            let config = ShmConfig {
-                identity,
-                protection,
-                pool,
-            };
-            ("shm", Box::new(ShmFabric::new(config).unwrap()))
-        }
-        FabricChoice::Verbs => {
-            let config = VerbsConfig {
-                bind,
-                advertise,
-                identity,
-                protection,
-                pool,
-                options: VerbsOptions::default(),
-            };
-            ("verbs", Box::new(VerbsFabric::new(config).unwrap()))
-        }
-        FabricChoice::Tcp | FabricChoice::Auto => {
-            let config = TcpConfig {
-                bind,
-                advertise,
-                identity,
-                protection,
-                pool,
-            };
-            ("tcp", Box::new(TcpFabric::new(config).unwrap()))
-        }
-    }
-}
 
 #[allow(dead_code)] // Each test binary uses its own part.
 pub struct Scripted {

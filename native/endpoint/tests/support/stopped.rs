@@ -2,10 +2,11 @@
 //! of a JVM.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
+#[path = "by_hand.rs"]
+mod by_hand;
+
+use by_hand::fabric_by_hand;
 use faro_endpoint::FabricChoice;
-use faro_fabric::shm::{ShmConfig, ShmFabric};
-use faro_fabric::tcp::{TcpConfig, TcpFabric};
-use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::{
     ConnectionId, Event, Exposure, Fabric, Identity, Message, OwnIdentity, RemoteRange,
 };
@@ -30,40 +31,8 @@ impl Stopped {
         let card = Card::decode(card).unwrap();
         let pool = Pool::new(2 * SLAB_BYTES as u64).unwrap();
         let identity = OwnIdentity::public(0xfa50_0000_0000_0000 + number);
-        let (bind, advertise) = ("127.0.0.1:0".parse().unwrap(), "127.0.0.1".to_owned());
-        let protection = Protection::Clear;
         let page = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
-        let (scheme, mut fabric): (&str, Box<dyn Fabric>) = match choice {
-            FabricChoice::Shm => {
-                let config = ShmConfig {
-                    identity,
-                    protection,
-                    pool,
-                };
-                ("shm", Box::new(ShmFabric::new(config).unwrap()))
-            }
-            FabricChoice::Verbs => {
-                let config = VerbsConfig {
-                    bind,
-                    advertise,
-                    identity,
-                    protection,
-                    pool,
-                    options: VerbsOptions::default(),
-                };
-                ("verbs", Box::new(VerbsFabric::new(config).unwrap()))
-            }
-            FabricChoice::Tcp | FabricChoice::Auto => {
-                let config = TcpConfig {
-                    bind,
-                    advertise,
-                    identity,
-                    protection,
-                    pool,
-                };
-                ("tcp", Box::new(TcpFabric::new(config).unwrap()))
-            }
-        };
+        let (scheme, mut fabric) = fabric_by_hand(choice, identity, Protection::Clear, pool);
         let address = card.addresses.iter().find(|a| a.scheme == scheme).unwrap();
         let deadline = Instant::now() + Duration::from_secs(20);
         let peer = Identity::new(card.endpoint, &card.secret, None, "").unwrap();

@@ -103,7 +103,7 @@ impl Records {
         } else {
             self.sent += taken;
             if self.sent == self.unsent.len() {
-                // Its memory goes with it.
+                // The buffer's memory is freed too.
                 self.unsent = Vec::new();
                 self.sent = 0;
             }
@@ -118,7 +118,7 @@ impl Records {
     /// Moves those bytes to the front of `buffer`.
     pub(crate) fn move_held(&mut self, buffer: &mut [u8]) {
         buffer[..self.partial.len()].copy_from_slice(&self.partial);
-        // Its memory goes with it: an idle connection holds none.
+        // The buffer's memory is freed too: an idle connection holds none.
         self.partial = Vec::new();
     }
 

@@ -4,15 +4,17 @@
 //! RST, which would destroy the GOODBYE. The sending direction is shut down, and what still comes
 //! is discarded until the peer closes, or a bound or a deadline is reached (RFC 9112 section 9.6).
 
-use crate::session::bounds::LINGER_BYTES;
+use crate::session::bounds::{LINGER_BYTES, STRANGERS_LINGERING};
 use crate::session::carrier::Carrier;
 use crate::session::connection::Common;
 use crate::session::counters::FabricCounters;
 use crate::session::exposure::ByKey;
 use crate::session::socket::Socket as _;
+use crate::session::state::ConnectionPhase;
 use crate::ConnectionId;
 use std::collections::BTreeSet;
 use std::io::{self, IoSliceMut};
+use std::net::Shutdown;
 use std::time::Instant;
 
 /// The lingering connections of one fabric, by number.
@@ -38,6 +40,21 @@ impl<D: Carrier> Lingering<D> {
 
     pub(crate) fn contains(&self, connection: ConnectionId) -> bool {
         self.connections.contains_key(&connection.0)
+    }
+
+    /// Shuts the sending direction of a connection that ends in that phase. Returns false if the
+    /// connection is not to linger.
+    pub(crate) fn takes(&self, phase: ConnectionPhase, socket: &D::Socket) -> bool {
+        match phase {
+            ConnectionPhase::OpenConnection => D::end_sending(socket),
+            ConnectionPhase::Connecting | ConnectionPhase::Greeting | ConnectionPhase::Pairing => {
+                socket.shutdown(Shutdown::Write).is_ok()
+            }
+            // Strangers cannot fill the table with ends.
+            ConnectionPhase::AwaitHello | ConnectionPhase::AwaitProof => {
+                self.len() < STRANGERS_LINGERING && socket.shutdown(Shutdown::Write).is_ok()
+            }
+        }
     }
 
     /// Enters a connection whose sending direction is shut down. `remains`: resources that the peer

@@ -14,8 +14,8 @@ pub(crate) trait Listener: mio::event::Source + Send {
 
 /// A connection that the kernel has handed over.
 pub(crate) enum AcceptedSocket<S> {
-    /// Its options are set and its peer is checked; its origin.
+    /// The socket's options are set and its peer is checked. Has the connection's origin.
     Taken(S, Origin),
-    /// Its peer may not connect; why.
+    /// The peer may not connect. Has the reason.
     Refused(io::Error),
 }

@@ -3,7 +3,7 @@
 //! ```text
 //!   Fabric calls ──▶ facade ──▶ event_loop ──▶ table ──▶ session: one connection at a time
 //!                                   │            └── lingering: ended, but the peer may still read GOODBYE
-//!                                   ├── acceptor, strangers: connections that have not proven who they are
+//!                                   ├── acceptor, newcomers, strangers: connections that are not open yet
 //!                                   └── driver: a device's completions and reports, each to its connection
 //! ```
 //! Readiness is edge-triggered; so each connection remembers whether it was drained, and those that
@@ -18,5 +18,6 @@ pub(crate) mod event_loop;
 pub(crate) mod facade;
 mod lingering;
 pub(crate) mod listener;
+mod newcomers;
 pub(crate) mod strangers;
 mod table;

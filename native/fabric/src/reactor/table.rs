@@ -1,9 +1,9 @@
 //! The connections of one fabric: how they enter the table, are served, and leave it.
 
 use super::lingering::Lingering;
-use super::strangers::{Origin, Strangers};
+use super::newcomers::Newcomers;
+use super::strangers::Origin;
 use crate::rare_log::RareLog;
-use crate::session::bounds::STRANGERS_LINGERING;
 use crate::session::carrier::{self, Carrier, SocketTurn};
 use crate::session::closing::{report_end, say_goodbye};
 use crate::session::connection::{Common, Connection};
@@ -15,9 +15,7 @@ use crate::session::socket::Socket as _;
 use crate::session::state::{ConnectionPhase, Session};
 use crate::session::transport::Holder;
 use crate::{CloseReason, ConnectionId, Event, FabricError, Identity, Revoked};
-use std::collections::BTreeSet;
 use std::io;
-use std::net::Shutdown;
 use std::time::Instant;
 
 /// All connections of one fabric, by number.
@@ -27,30 +25,25 @@ pub(crate) struct Table<D: Carrier> {
     /// Connections that have ended for the caller, while the peer may still receive the GOODBYE.
     lingering: Lingering<D>,
     pub(super) common: Common<D>,
-    /// Accepted connections that have not proven who they are.
-    strangers: Strangers,
+    newcomers: Newcomers,
     /// Last connection number given out.
     last: u64,
     /// Connections with bytes left to read.
     unread: Vec<ConnectionId>,
-    /// Deadlines of greetings: `(time, connection)`.
-    deadlines: BTreeSet<(Instant, u64)>,
     not_watched: RareLog,
 }
 
 impl<D: Carrier> Table<D> {
     pub(crate) fn new(registry: mio::Registry, common: Common<D>) -> Self {
-        let bounds = &common.shared.bounds;
-        let strangers = Strangers::new(bounds.strangers);
+        let newcomers = Newcomers::new(&common.shared.bounds);
         Self {
             registry,
             connections: ByKey::default(),
             lingering: Lingering::default(),
             common,
-            strangers,
+            newcomers,
             last: 0,
             unread: Vec::new(),
-            deadlines: BTreeSet::new(),
             not_watched: RareLog::default(),
         }
     }
@@ -77,7 +70,7 @@ impl<D: Carrier> Table<D> {
         let interest = mio::Interest::READABLE | mio::Interest::WRITABLE;
         let token = mio::Token(connection.0 as usize);
         self.registry.register(&mut socket, token, interest)?;
-        self.deadlines.insert((deadline, connection.0));
+        self.newcomers.began(connection, deadline);
         let session = Session::new(connection, expected, deadline);
         let entry = Connection::new(socket, session);
         self.connections.insert(connection.0, entry);
@@ -119,15 +112,15 @@ impl<D: Carrier> Table<D> {
     /// take its place.
     pub(crate) fn accepted(&mut self, socket: D::Socket, origin: Origin) {
         self.note_proven();
-        if let Some(displaced) = self.strangers.displaced() {
+        if let Some(displaced) = self.newcomers.displaced() {
             self.common.shared.counters.connections_refused += 1;
             let detail = "it has not proven who it is, and others wait".to_owned();
             self.close(displaced, CloseReason::Lost { detail });
         }
         let now = Instant::now();
-        let deadline = now + self.common.shared.bounds.hello_timeout;
+        let deadline = self.newcomers.deadline_of_strangers(now);
         match self.adopt(socket, None, deadline) {
-            Ok(connection) => self.strangers.came(connection, origin),
+            Ok(connection) => self.newcomers.came(connection, origin),
             Err(error) => {
                 if let Some(left_out) = self.not_watched.at(now) {
                     log::warn!("cannot watch a new connection: {error}{left_out}");
@@ -139,7 +132,7 @@ impl<D: Carrier> Table<D> {
     /// Removes connections that have proven their identity from the strangers.
     pub(crate) fn note_proven(&mut self) {
         for connection in self.common.shared.proven.drain(..) {
-            self.strangers.left(connection);
+            self.newcomers.proven(connection);
         }
     }
 
@@ -260,22 +253,10 @@ impl<D: Carrier> Table<D> {
             state,
             ..
         } = ended;
-        self.deadlines.remove(&(session.deadline, connection.0));
-        self.strangers.left(connection);
+        self.newcomers.ended(connection, session.deadline);
         let remains = report_end(&mut session, state, &mut self.common, reason, told);
         let deadline = Instant::now() + self.common.shared.bounds.linger;
-        let lingers = (told || remains.is_some())
-            && match session.phase {
-                ConnectionPhase::OpenConnection => D::end_sending(&socket),
-                ConnectionPhase::Connecting
-                | ConnectionPhase::Greeting
-                | ConnectionPhase::Pairing => socket.shutdown(Shutdown::Write).is_ok(),
-                // Strangers cannot fill the table with ends.
-                ConnectionPhase::AwaitHello | ConnectionPhase::AwaitProof => {
-                    self.lingering.len() < STRANGERS_LINGERING
-                        && socket.shutdown(Shutdown::Write).is_ok()
-                }
-            };
+        let lingers = (told || remains.is_some()) && self.lingering.takes(session.phase, &socket);
         if lingers {
             self.lingering.insert(connection, socket, deadline, remains);
             self.lingering.ready(connection, &mut self.common);
@@ -301,34 +282,24 @@ impl<D: Carrier> Table<D> {
 
     /// Returns when the next connection's deadline is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let greeting = self.deadlines.first().map(|(deadline, _)| *deadline);
-        [greeting, self.lingering.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.newcomers.next_deadline(),
+            self.lingering.next_deadline(),
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// Ends every connection whose deadline is over.
     pub(crate) fn expire(&mut self, now: Instant) {
         self.lingering.expire(now, &mut self.common);
-        while let Some(&(deadline, id)) = self.deadlines.first() {
-            if deadline > now {
-                return;
+        while let Some(connection) = self.newcomers.take_due(now) {
+            let found = self.connections.get(&connection.0);
+            if let Some(found) = found.filter(|found| !found.is_open()) {
+                let reason = self.newcomers.too_late(&found.session);
+                self.close(connection, reason);
             }
-            self.deadlines.pop_first();
-            let Some(found) = self.connections.get(&id).filter(|found| !found.is_open()) else {
-                continue;
-            };
-            let reason = match found.session.expected {
-                Some(_) => CloseReason::Lost {
-                    detail: "no answer before the deadline".to_owned(),
-                },
-                None => CloseReason::Bound {
-                    what: "milliseconds of a connection that has not proven who it is",
-                    limit: self.common.shared.bounds.hello_timeout.as_millis() as u64,
-                },
-            };
-            self.close(ConnectionId(id), reason);
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) struct Connection<D: Datapath> {
     pub(crate) socket: D::Socket,
     pub(crate) inbound: Inbound<FrameKind<D::Kind>>,
     pub(crate) session: Session,
-    /// Its records, once there are some.
+    /// The connection's records, once it is sealed.
     pub(crate) records: Option<Box<Records>>,
     pub(crate) state: D::State,
     /// The kernel takes bytes: no send was cut short since it said so.

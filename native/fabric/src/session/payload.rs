@@ -54,7 +54,7 @@ pub(crate) fn on_frame(
             }
             Ok(())
         }
-        // Their payload ends in `payload_end`.
+        // The payload of these kinds ends in `payload_end`.
         PayloadKind::Write | PayloadKind::ReadReply => {
             Err(WireError::UnknownKind { got: kind.byte() }.into())
         }

@@ -62,7 +62,7 @@ pub(crate) struct Session {
     pub(crate) outbound: Outbound,
     /// Operations of the caller that have not ended.
     pub(crate) operations: usize,
-    /// Their bytes.
+    /// Bytes of these operations.
     pub(crate) operation_bytes: u64,
     /// An operation was rejected since there was room last.
     pub(crate) wants_room: bool,

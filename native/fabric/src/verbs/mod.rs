@@ -64,6 +64,10 @@ pub use device::{VerbsError, VerbsOptions};
 pub(crate) use kinds::VerbsKind;
 pub use setup::VerbsConfig;
 
+/// Registered memory of a connection until it is busy: its receive requests, and a segment to send.
+pub const FIRST_CONNECTION_BYTES: u64 =
+    (ring_share::SMALLEST as u64 + 1) * frames::SEGMENT_BYTES as u64;
+
 crate::reactor::facade::reactor_fabric! {
     /// The RDMA fabric.
     VerbsFabric, driver::Verbs

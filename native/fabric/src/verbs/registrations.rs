@@ -89,7 +89,7 @@ pub(super) struct Registrations {
     pool: Arc<Pool>,
     /// Sealed: only slabs that segments lie in are registered.
     protection: Protection,
-    /// By slab.
+    /// Registered slabs, by number.
     slabs: HashMap<u32, Registered>,
     /// De-registers idle slabs.
     deregistration: DeregistrationThread,
@@ -97,7 +97,7 @@ pub(super) struct Registrations {
     seen: u32,
     /// The pool's `rests` when no registered slab was idle.
     rests: u32,
-    /// By the memory's number; entries of dropped memory are removed when the next one is added.
+    /// Entries by the memory's number; those of dropped memory are removed when the next one is added.
     outside: HashMap<u32, Attached>,
     /// The number under which attachments are kept.
     instance: u64,

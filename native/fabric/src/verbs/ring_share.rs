@@ -276,7 +276,7 @@ mod tests {
                     follow.push(after);
                     moves += 1;
                 }
-                // Not needed for progress, so not counted.
+                // Progress does not need it, so it is not counted.
                 if now.owed >= needed_for_update(now.size) && now.size < LONGEST {
                     let mut after = state.clone();
                     after[me].size += 1;

@@ -30,6 +30,13 @@ impl Arena {
                 limit: self.geometry.slabs * self.geometry.pages_per_slab,
             });
         }
+        if !self.count_in_share(more as u32) {
+            self.admission.leave_many(Purpose::Read, pages);
+            return Err(Refused {
+                held: slabs.with_memory() * self.geometry.pages_per_slab,
+                limit: self.geometry.slabs * self.geometry.pages_per_slab,
+            });
+        }
         slabs.wrap(bytes);
         self.spare(pages as usize * PAGE_BYTES, bytes as usize);
         Ok(())
@@ -44,6 +51,7 @@ impl Arena {
         let pages = fewer as u32 * self.geometry.pages_per_slab;
         self.spare(bytes as usize, pages as usize * PAGE_BYTES);
         self.admission.leave_many(Purpose::Read, pages);
+        self.uncount_in_share(fewer as u32);
         drop(slabs);
         self.event_count.announce();
     }

@@ -65,12 +65,16 @@ impl Arena {
     }
 
     /// Calls `release` for one idle slab that no device has registered and that still has its pages.
-    pub fn release_one(&self, release: &dyn Fn(u32)) -> Release {
+    /// It returns whether the pages are gone.
+    pub fn release_one(&self, release: &dyn Fn(u32) -> bool) -> Release {
         let mut slabs = lock(&self.slabs);
         match slabs.choose_to_release(|slab| self.registration_pins[slab as usize].is_releasable())
         {
             Some(slab) => {
-                release(slab);
+                if release(slab) {
+                    slabs.uncount(slab);
+                    self.uncount_in_share(1);
+                }
                 Release::One
             }
             None if slabs.released().count() < slabs.idle() as usize => Release::NoneYet,

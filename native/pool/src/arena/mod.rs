@@ -17,6 +17,7 @@ mod idle;
 pub use idle::Release;
 
 use crate::admission::{Held, PageAdmission, Refused};
+use crate::budget::Share;
 use crate::event_count::{Before, EventCount, Listener};
 use crate::pages::{FreePages, PageIndex};
 use crate::registration_pins::RegistrationPins;
@@ -72,9 +73,11 @@ pub struct Arena {
     event_count: EventCount,
     /// Locked while a slab is mapped, becomes idle or active, or is released.
     slabs: Mutex<Slabs>,
+    /// What it may have of a memory that it shares with other arenas; `None`: it shares none.
+    share: Option<Share>,
     /// The registration pins, by slab.
     registration_pins: Box<[RegistrationPins]>,
-    /// By slab, the value of `clock` when one of its pages was last returned.
+    /// For each slab, the value of `clock` when one of its pages was last returned.
     last_use: Box<[AtomicU32]>,
     /// The time, in the caller's unit.
     clock: AtomicU32,
@@ -89,8 +92,14 @@ pub struct Arena {
 pub type MapSlab<'a> = &'a dyn Fn(u32) -> Result<(), PoolError>;
 
 impl Arena {
-    /// Returns an arena without mapped slabs.
+    /// Returns an arena without mapped slabs, which shares its memory with no other.
+    #[cfg(loom)]
     pub fn new(geometry: Geometry) -> Self {
+        Self::with_share(geometry, None)
+    }
+
+    /// Returns an arena without mapped slabs, whose memory counts against `share` too.
+    pub(crate) fn with_share(geometry: Geometry, share: Option<Share>) -> Self {
         let pages = geometry.slabs * geometry.pages_per_slab;
         let small_buffers = || {
             std::array::from_fn(|class| {
@@ -104,6 +113,7 @@ impl Arena {
             small_buffers: [small_buffers(), small_buffers()],
             event_count: EventCount::new(),
             slabs: Mutex::new(Slabs::new(geometry.slabs)),
+            share,
             registration_pins: (0..geometry.slabs)
                 .map(|_| RegistrationPins::new())
                 .collect(),
@@ -262,7 +272,7 @@ impl Arena {
         let whole = classes.iter().filter(|class| is_whole(**class)).count();
         // The whole pages come first and are counted together, so that most refusals have taken
         // nothing.
-        let mut pages = self.take_pages(whole as u32, purpose, map)?;
+        let mut pages = self.take_pages(before, whole as u32, purpose, map)?;
         let (mut taken, mut is_split) = (Vec::with_capacity(classes.len()), false);
         let mut refused = None;
         for class in classes.iter().copied() {
@@ -304,6 +314,7 @@ impl Arena {
     /// Takes `count` whole pages, all or none.
     fn take_pages(
         &self,
+        before: Before,
         count: u32,
         purpose: Purpose,
         map: MapSlab<'_>,
@@ -324,7 +335,10 @@ impl Arena {
                     // `find_page` has uncounted the page that it did not find.
                     self.admission.leave_many(purpose, left);
                     for allocation in allocations {
-                        self.give(allocation);
+                        self.list(allocation);
+                    }
+                    if count > 1 {
+                        self.event_count.announce_to_later(before);
                     }
                     return Err(error);
                 }
@@ -377,6 +391,35 @@ impl Arena {
         }
     }
 
+    /// Announces memory that other arenas of the share have given back.
+    pub(crate) fn announce(&self) {
+        self.event_count.announce();
+    }
+
+    /// Returns its part of a memory that it shares.
+    pub(crate) fn share(&self) -> Option<&Share> {
+        self.share.as_ref()
+    }
+
+    /// Counts `more` slabs against the share, if it has one. Returns false if they are too many.
+    fn count_in_share(&self, more: u32) -> bool {
+        self.share.as_ref().is_none_or(|share| share.take(more))
+    }
+
+    /// Ends a `count_in_share`.
+    fn uncount_in_share(&self, fewer: u32) {
+        if let Some(share) = &self.share {
+            share.give(fewer);
+        }
+    }
+
+    /// Returns the pages that it could have at most now, with those that it has: fewer than its
+    /// limit where others have taken what it shares with them.
+    pub(crate) fn reach_pages(&self) -> u32 {
+        let slabs = self.share.as_ref().map_or(u32::MAX, Share::reach);
+        slabs.min(self.geometry.slabs) * self.geometry.pages_per_slab
+    }
+
     /// Adds a listener, which `EventCount` calls.
     pub fn listen(&self, listener: Listener) {
         self.event_count.listen(listener);
@@ -423,6 +466,12 @@ impl Arena {
                 // All slabs are mapped, so a page must have moved between the lists during the
                 // search.
                 Ok(None) => spin_loop(),
+                // Nobody has missed a page meanwhile: there is none. To announce this would wake
+                // the thread that is refused, without end.
+                Err(error @ PoolError::Exhausted { .. }) => {
+                    self.admission.leave(purpose);
+                    return Err(error);
+                }
                 Err(error) => {
                     self.admission.leave(purpose);
                     self.event_count.announce();
@@ -433,7 +482,8 @@ impl Arena {
     }
 
     /// Activates an idle slab or maps a new one, lists all its pages except the first as free, and
-    /// takes the first. Returns `None` if all slabs are mapped and active.
+    /// takes the first. Returns `None` if all slabs are mapped and active, and `Exhausted` if the
+    /// share has no more.
     fn grow(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<Option<PageIndex>, PoolError> {
         let mut slabs = lock(&self.slabs);
         // The thread that held the lock before may have listed pages for all threads that waited
@@ -441,14 +491,22 @@ impl Arena {
         if let Some(page) = self.free.take(purpose) {
             return Ok(Some(page));
         }
-        let slab = match slabs.next() {
-            None => return Ok(None),
-            Some(SlabSource::Idle(slab)) => {
+        let Some(source) = slabs.next() else {
+            return Ok(None);
+        };
+        let more = u32::from(!slabs.next_is_counted());
+        if !self.count_in_share(more) {
+            let held = self.held().total();
+            let limit = self.share_pages(Purpose::Serve);
+            return Err(exhausted(purpose, Refused { held, limit }));
+        }
+        let slab = match source {
+            SlabSource::Idle(slab) => {
                 self.registration_pins[slab as usize].activate();
                 slab
             }
-            Some(SlabSource::New(slab)) => {
-                map(slab)?;
+            SlabSource::New(slab) => {
+                map(slab).inspect_err(|_| self.uncount_in_share(more))?;
                 slab
             }
         };

@@ -101,9 +101,11 @@ impl Pool {
     pub fn release_idle_pages(&self, max: u32) -> u32 {
         let release = |index: u32| {
             let slab = self.slabs[index as usize].get();
-            if slab.is_some_and(|slab| slab.release()) {
+            let is_gone = slab.is_some_and(|slab| slab.release());
+            if is_gone {
                 self.counters.slab_released();
             }
+            is_gone
         };
         // The flag is cleared before the search: a slab that becomes idle later sets it again.
         self.idle.release_pending.store(false, Ordering::Relaxed);
@@ -115,6 +117,9 @@ impl Pool {
         }
         if last != Release::All {
             self.idle.release_pending.store(true, Ordering::Relaxed);
+        }
+        if done > 0 {
+            self.announce_to_others();
         }
         done
     }

@@ -15,6 +15,7 @@ pub use registration::{RegistrationCount, RegistrationPin};
 
 use crate::admission::reserve_pages;
 use crate::arena::{Allocation, Arena, Geometry};
+use crate::budget::{self, Budget, Member, Share};
 use crate::slab::{Slab, PAGES_PER_SLAB};
 use crate::{
     counters, PoolCounters, PoolError, Purpose, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES,
@@ -52,10 +53,11 @@ impl PoolOptions {
 
 /// A pool of memory for leases, bounded by a limit.
 pub struct Pool {
+    /// The slabs by index, for as many as the limit allows. They are set in order and never unset.
+    /// Before `arena`, so that they are unmapped when the arena gives its share back.
+    pub(crate) slabs: Box<[OnceLock<Arc<Slab>>]>,
     /// The pages and buffers, leased or free.
     pub(crate) arena: Arena,
-    /// The slabs by index, for as many as the limit allows. They are set in order and never unset.
-    pub(crate) slabs: Box<[OnceLock<Arc<Slab>>]>,
     pub(crate) counters: counters::AtomicCounters,
     options: PoolOptions,
     pub(crate) idle: Idle,
@@ -90,21 +92,54 @@ impl Pool {
                 max: MAX_LIMIT_BYTES,
             });
         }
+        Ok(Arc::new(Self::with_share(options, None)))
+    }
+
+    /// Returns a pool whose memory counts against `budget`, together with that of other pools. It
+    /// has no huge pages, since those are never given back.
+    ///
+    /// # Errors
+    /// Returns `TooManyPools`.
+    pub fn in_budget(budget: &Arc<Budget>, idle_release: Duration) -> Result<Arc<Self>, PoolError> {
+        let options = PoolOptions {
+            limit_bytes: budget.limit_of_a_pool(),
+            idle_release,
+            huge_pages: false,
+        };
+        let pool = Arc::new(Self::with_share(options, Some(Share::of(budget)?)));
+        let member = Arc::downgrade(&pool);
+        budget.tell(member);
+        Ok(pool)
+    }
+
+    fn with_share(options: PoolOptions, share: Option<Share>) -> Self {
         // MAX_LIMIT_BYTES keeps the numbers of slabs and pages within u32.
-        let slabs = (limit_bytes / SLAB_BYTES as u64) as u32;
+        let slabs = (options.limit_bytes / SLAB_BYTES as u64) as u32;
         let pages_per_slab = PAGES_PER_SLAB as u32;
-        Ok(Arc::new(Self {
-            arena: Arena::new(Geometry {
-                slabs,
-                pages_per_slab,
-                reserve_pages: reserve_pages(slabs, pages_per_slab),
-            }),
+        let reserve_pages = match share {
+            Some(_) => budget::reserve_pages(slabs, pages_per_slab),
+            None => reserve_pages(slabs, pages_per_slab),
+        };
+        let geometry = Geometry {
+            slabs,
+            pages_per_slab,
+            reserve_pages,
+        };
+        Self {
             slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
+            arena: Arena::with_share(geometry, share),
             counters: counters::AtomicCounters::default(),
             options,
             idle: Idle::new(options.idle_release),
             next_external: AtomicU32::new(0),
-        }))
+        }
+    }
+
+    /// Tells the other pools of the budget that memory has returned. Called without a lock.
+    fn announce_to_others(&self) {
+        if let Some(share) = self.arena.share() {
+            share.budget().announce();
+        }
     }
 
     /// Returns a lease of the smallest size class that holds `bytes`, if it is available now. Never
@@ -246,6 +281,13 @@ impl Pool {
         u64::from(self.arena.share_pages(purpose)) * PAGE_BYTES as u64
     }
 
+    /// Returns the most bytes that the pool could hold now: less than its limit where other pools
+    /// have what it shares with them.
+    #[must_use]
+    pub fn reach_bytes(&self) -> u64 {
+        u64::from(self.arena.reach_pages()) * PAGE_BYTES as u64
+    }
+
     /// Returns a snapshot of the counters.
     pub fn counters(&self) -> PoolCounters {
         let (idle, released) = self.arena.idle();
@@ -275,7 +317,9 @@ impl Pool {
             idle_release,
             ..
         } = self.options;
-        let slab = Slab::map(index, huge_pages, !idle_release.is_zero()).inspect_err(|error| {
+        // `count_external` releases idle slabs of a shared memory also where time alone does not.
+        let releasable = !idle_release.is_zero() || self.arena.share().is_some();
+        let slab = Slab::map(index, huge_pages, releasable).inspect_err(|error| {
             self.counters.not_mapped(SLAB_BYTES as u64);
             log::warn!("{error}");
         })?;
@@ -345,6 +389,13 @@ impl Pool {
     pub(crate) fn uncount_external(&self, bytes: usize) {
         self.counters.unwrapped(bytes as u64);
         self.arena.unwrap(bytes as u64);
+        self.announce_to_others();
+    }
+}
+
+impl Member for Pool {
+    fn memory_returned(&self) {
+        self.arena.announce();
     }
 }
 

@@ -55,7 +55,7 @@ struct CacheState {
     table: Table,
     /// The pages by slot. A fabric that shows a page to peers holds the `Arc`, too.
     pages: Vec<Option<Arc<Lease>>>,
-    /// By slot, true if its chunk was prefetched.
+    /// For each slot, true if its chunk was prefetched.
     prefetched: Vec<bool>,
     admission: ChunkAdmission,
 }

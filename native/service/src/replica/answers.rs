@@ -18,6 +18,7 @@ pub(crate) fn answer(endpoint: &Endpoint, store: &Store, pages: &Pages, id: Outp
                 .and_then(|found| pages.as_block(&found.files.index));
             endpoint.resolve(id, files);
         }
+        Asked::Removed(_) | Asked::Ended => endpoint.resolve(id, None),
         Asked::Output(id) => {
             let found = store.find(id);
             endpoint.resolve(id, found.as_ref().map(|found| found.files.clone()));

@@ -28,7 +28,7 @@ mod throttle;
 
 pub(crate) use answers::answer;
 pub(crate) use copier::Copier;
-pub(crate) use names::indexes_of;
+pub(crate) use names::{indexes_of, Asked};
 pub(crate) use pages::Pages;
 pub use placement::order;
 pub(crate) use state::{CopyCounts, Replicas};

@@ -4,11 +4,15 @@
 //! ```text
 //!   shuffle 2^32 - 1, map n          page n of the list
 //!   shuffle 2^31 + s, map m          the index file of output s/m, as one block
+//!   shuffle 2^32 - 2, map s          nothing; who asks says that shuffle s was removed
+//!   shuffle 2^32 - 2, map -1         nothing; who asks says that the application has ended
 //! ```
 
 use faro_wire::{BlockId, OutputId};
 
 const PAGES: u32 = u32::MAX;
+const NEWS: u32 = u32::MAX - 1;
+const ENDED: i64 = -1;
 const INDEX: u32 = 1 << 31;
 
 /// What a question is about.
@@ -17,12 +21,22 @@ pub(crate) enum Asked {
     Output(OutputId),
     Index(OutputId),
     Page(u64),
+    /// Says that a shuffle was removed.
+    Removed(u32),
+    /// Says that the application has ended.
+    Ended,
 }
 
 impl Asked {
     pub(crate) fn of(id: OutputId) -> Self {
         match id.shuffle_id {
             PAGES => Self::Page(id.map_id as u64),
+            NEWS if id.map_id == ENDED => Self::Ended,
+            NEWS => match i32::try_from(id.map_id) {
+                Ok(shuffle) if shuffle >= 0 => Self::Removed(shuffle as u32),
+                // No output either.
+                _ => Self::Output(id),
+            },
             shuffle if shuffle & INDEX != 0 => Self::Index(OutputId {
                 shuffle_id: shuffle & !INDEX,
                 ..id
@@ -41,6 +55,14 @@ impl Asked {
             Self::Page(page) => OutputId {
                 shuffle_id: PAGES,
                 map_id: page as i64,
+            },
+            Self::Removed(shuffle) => OutputId {
+                shuffle_id: NEWS,
+                map_id: shuffle.into(),
+            },
+            Self::Ended => OutputId {
+                shuffle_id: NEWS,
+                map_id: ENDED,
             },
         }
     }
@@ -73,9 +95,20 @@ mod tests {
             shuffle_id: 7,
             map_id: 9,
         };
-        for asked in [Asked::Output(id), Asked::Index(id), Asked::Page(9)] {
+        for asked in [
+            Asked::Output(id),
+            Asked::Index(id),
+            Asked::Page(9),
+            Asked::Removed(7),
+            Asked::Ended,
+        ] {
             assert_eq!(Asked::of(asked.id()), asked);
         }
+        let no_shuffle = OutputId {
+            map_id: -2,
+            ..Asked::Ended.id()
+        };
+        assert_eq!(Asked::of(no_shuffle), Asked::Output(no_shuffle));
         assert_eq!(indexes_of(7), Asked::Index(id).id().shuffle_id);
     }
 }

@@ -26,7 +26,7 @@ pub fn options(dir: &Path) -> Options {
         advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 0,
         fabric: FabricChoice::Tcp,
-        memory: 32 << 20,
+        memory: 64 << 20,
         connections: CONNECTIONS,
         applications: 2,
         quota: 64 << 20,

@@ -1,6 +1,6 @@
-//! Runs seeds, several at a time, for `make simulate`.
+//! Runs seeds, several at a time, for `make simulate`; counts the connections of clusters.
 
-use faro_simulation::{Outputs, Profile, Seed};
+use faro_simulation::{Connections, Hosts, Outputs, Profile, Seed};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 
 const USAGE: &str =
     "simulate [--seeds N] [--from N] [--seed N] [--profile NAME] [--jobs N] [--all] [--twice]
+simulate --hosts N [--executors N]
   --seeds N       how many seeds to run (default 10000)
   --from N        the first of them (default 0)
   --seed N        one seed, with a line for each step
   --profile NAME  the kind of run, instead of the one that each seed chooses
   --jobs N        seeds at a time (default: as many as there are processors)
   --all           go on after a seed has failed
-  --twice         run each seed again and compare the traces";
+  --twice         run each seed again and compare the traces
+  --hosts N       the connections of one of N hosts, with and without node services
+  --executors N   executors of each host (default 8)";
 
 /// The options of the command.
 #[derive(Default)]
@@ -27,6 +30,8 @@ struct Asked {
     jobs: Option<u64>,
     all: bool,
     twice: bool,
+    hosts: Option<u64>,
+    executors: Option<u64>,
 }
 
 fn parse() -> Result<Asked, String> {
@@ -44,6 +49,8 @@ fn parse() -> Result<Asked, String> {
             "--seed" => asked.seed = Some(number(value()?)?),
             "--jobs" => asked.jobs = Some(number(value()?)?.max(1)),
             "--profile" => asked.profile = Some(profile(&value()?)?),
+            "--hosts" => asked.hosts = Some(number(value()?)?),
+            "--executors" => asked.executors = Some(number(value()?)?),
             "--all" => asked.all = true,
             "--twice" => asked.twice = true,
             other => return Err(format!("no option {other:?}\n{USAGE}")),
@@ -95,6 +102,9 @@ fn main() -> ExitCode {
 
 fn run(asked: Asked) -> Result<bool, String> {
     let outputs = Outputs::write().map_err(|error| format!("map outputs: {error}"))?;
+    if let Some(hosts) = asked.hosts {
+        return connections(hosts, asked.executors.unwrap_or(8), &outputs);
+    }
     if let Some(seed) = asked.seed {
         let seed = Seed {
             seed,
@@ -123,6 +133,51 @@ fn run(asked: Asked) -> Result<bool, String> {
         }
     });
     Ok(sum_up(&shared))
+}
+
+/// A row of that table.
+type Row = (&'static str, fn(&Connections) -> usize);
+
+/// Prints the connections of one of `hosts` hosts, and their registered memory over verbs, as a
+/// table for a document.
+fn connections(hosts: u64, executors: u64, outputs: &Outputs) -> Result<bool, String> {
+    if !(2..=256).contains(&hosts) || !(1..=64).contains(&executors) {
+        return Err(format!(
+            "--hosts {hosts} --executors {executors}: 2 to 256 hosts, each with 1 to 64 executors"
+        ));
+    }
+    let count = |services| {
+        let cluster = Hosts {
+            hosts: hosts as usize,
+            executors: executors as usize,
+            services,
+            one_host: true,
+        };
+        cluster.count(outputs).map_err(|error| error.to_string())
+    };
+    let [direct, by_services] = [count(false)?, count(true)?];
+    println!(
+        "| {hosts} hosts with {executors} executors each | without services | with services |"
+    );
+    println!("|---|--:|--:|");
+    let rows: [Row; 4] = [
+        ("connections of an executor", |c| c.executor),
+        ("of these to other hosts", |c| c.executor_to_others),
+        ("connections of a service", |c| c.service),
+        ("connections of a host to other hosts", |c| c.host_to_others),
+    ];
+    for (name, of) in rows {
+        println!("| {name} | {} | {} |", of(&direct), of(&by_services));
+    }
+    for (name, of) in [("an executor", rows[1].1), ("a host", rows[3].1)] {
+        let mib = |c| Connections::registered_bytes(of(c)) as f64 / f64::from(1 << 20);
+        println!(
+            "| registered for those of {name} over RDMA, MiB | {:.1} | {:.1} |",
+            mib(&direct),
+            mib(&by_services)
+        );
+    }
+    Ok(true)
 }
 
 fn work(shared: &Shared) {

@@ -69,6 +69,7 @@ impl Network {
             }));
         core.note(format_args!("closed {id} at {end:?}: {reason}"));
         its.connections.remove(&connection);
+        its.counters.closed += 1;
         its.events.push_back(Event::Closed { connection, reason });
         let revoked = its.exposures.iter();
         let revoked = revoked.filter(|(_, e)| e.is_revoked && e.connection == connection);

@@ -13,6 +13,7 @@
 //! receiver's device has taken it, and memory that may still be written is returned later.
 
 mod conditions;
+mod counters;
 mod ending;
 mod link;
 mod opening;
@@ -132,19 +133,38 @@ impl Network {
         events: &mut Vec<Event>,
         timeout: Duration,
     ) -> bool {
-        if self.sites[site].outage == Outage::Gone {
+        let Some(more) = self.report(core, site, events) else {
             return true;
-        }
-        self.accept(core, site);
-        let more = self.receive(core, site);
-        let its = &mut self.sites[site];
-        its.waits = timeout;
-        events.extend(its.events.drain(..));
+        };
+        self.sites[site].waits = timeout;
         match more {
             true => self.wake(core, site),
             false => self.turn_at(core, site, core.now + timeout),
         }
         false
+    }
+
+    /// Takes what has arrived for a site, and reports its events. Returns whether more has arrived,
+    /// or `None` if the device is gone.
+    pub(crate) fn report(
+        &mut self,
+        core: &mut Core,
+        site: usize,
+        events: &mut Vec<Event>,
+    ) -> Option<bool> {
+        if self.sites[site].outage == Outage::Gone {
+            return None;
+        }
+        self.accept(core, site);
+        let more = self.receive(core, site);
+        events.extend(self.sites[site].events.drain(..));
+        Some(more)
+    }
+
+    /// Returns the counters of a site, by the names that real fabrics give them.
+    pub(crate) fn counters(&self, site: usize) -> Vec<(&'static str, u64)> {
+        let its = &self.sites[site];
+        its.counters.named(its.exposures.len())
     }
 
     /// Returns whether the site's device works.

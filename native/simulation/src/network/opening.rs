@@ -98,6 +98,7 @@ impl Network {
                 endpoint,
             };
             self.sites[site].events.push_back(accepted);
+            self.sites[site].counters.accepted += 1;
             core.note(format_args!("accept {id}"));
             self.send_packet(core, id, End::Acceptor, Packet::Welcome);
         }
@@ -118,6 +119,7 @@ impl Network {
                 endpoint,
             };
             self.sites[site].events.push_back(connected);
+            self.sites[site].counters.connected += 1;
             core.note(format_args!("connected {id}"));
         }
     }
@@ -135,7 +137,10 @@ impl Network {
                 location,
                 detail: "nobody is there".to_owned(),
             },
-            Refusal::AnotherEndpoint => CloseReason::Unproven(HandshakeError::AnotherEndpoint),
+            // The acceptor says so: a HELLO for another endpoint is made with another key.
+            Refusal::AnotherEndpoint => CloseReason::Peer {
+                detail: HandshakeError::Unproven { message: "HELLO" }.to_string(),
+            },
         });
     }
 

@@ -52,6 +52,13 @@ pub(super) enum Packet {
         token: u64,
         bytes: Option<Vec<u8>>,
     },
+    /// The completion of a write with an immediate, whose bytes a device has put into memory. It is
+    /// polled in the order in which the packets came.
+    Written {
+        key: u64,
+        immediate: u16,
+        length: u32,
+    },
     /// The result of a write, on fabrics that report it.
     WriteReply {
         taken: bool,
@@ -83,6 +90,7 @@ impl Packet {
                 Self::ReadReply { bytes, .. } => bytes.as_ref().map_or(0, Vec::len),
                 Self::Welcome
                 | Self::ReadRequest { .. }
+                | Self::Written { .. }
                 | Self::WriteReply { .. }
                 | Self::Goodbye { .. } => 0,
             }
@@ -95,7 +103,7 @@ impl Packet {
             | Self::ReadRequest { .. }
             | Self::ReadReply { .. }
             | Self::WriteReply { .. } => true,
-            Self::Welcome | Self::Message(_) | Self::Goodbye { .. } => false,
+            Self::Welcome | Self::Message(_) | Self::Written { .. } | Self::Goodbye { .. } => false,
         }
     }
 
@@ -106,6 +114,7 @@ impl Packet {
             Self::Write { .. } => "write",
             Self::ReadRequest { .. } => "read",
             Self::ReadReply { .. } => "bytes",
+            Self::Written { .. } => "completion",
             Self::WriteReply { .. } => "written",
             Self::Goodbye { .. } => "goodbye",
         }
@@ -169,15 +178,26 @@ impl Pipe {
         arrives
     }
 
-    /// Takes the first packet that has arrived and that `which` accepts.
-    pub(super) fn take(&mut self, now: Time, which: impl Fn(&Packet) -> bool) -> Option<Packet> {
+    /// Takes the first packet that has arrived and that `which` accepts. Returns its place too.
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        which: impl Fn(&Packet) -> bool,
+    ) -> Option<(usize, Packet)> {
         let arrived = self.wire.iter().take_while(|flight| flight.arrives <= now);
         let at = arrived
             .enumerate()
             .find_map(|(at, flight)| which(&flight.packet).then_some(at))?;
         let flight = self.wire.remove(at)?;
         self.wire_bytes -= flight.packet.bytes();
-        Some(flight.packet)
+        Some((at, flight.packet))
+    }
+
+    /// Puts a packet that has arrived at a place that `take` has returned.
+    pub(super) fn put_back(&mut self, now: Time, at: usize, packet: Packet) {
+        self.wire_bytes += packet.bytes();
+        let arrives = now;
+        self.wire.insert(at, Flight { arrives, packet });
     }
 
     /// Loses all packets on the wire, and returns them.

@@ -69,7 +69,7 @@ impl Network {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
             return false;
         };
-        let Some(packet) = link.pipe(from).take(core.now, which) else {
+        let Some((at, packet)) = link.pipe(from).take(core.now, which) else {
             return false;
         };
         let bytes = packet.bytes();
@@ -77,18 +77,20 @@ impl Network {
             "{} {bytes} on {id} from {from:?}",
             packet.name()
         ));
-        self.deliver(core, id, from.other(), packet);
+        self.deliver(core, id, from.other(), at, packet);
         // The packet that was taken makes room in the window for more.
         self.pump(core, id, from);
         true
     }
 
-    fn deliver(&mut self, core: &mut Core, id: LinkId, end: End, packet: Packet) {
+    /// Delivers the packet that was at place `at` of its pipe.
+    fn deliver(&mut self, core: &mut Core, id: LinkId, end: End, at: usize, packet: Packet) {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };
         let side = link.side(end);
         let (site, connection) = (side.site, side.connection);
+        self.sites[site].counters.received(&packet);
         match packet {
             Packet::Welcome => self.welcomed(core, id),
             Packet::Message(message) => {
@@ -104,11 +106,34 @@ impl Network {
                 immediate,
                 last,
             } => {
-                let taken = self.land(site, connection, &bytes, &target, immediate, last);
-                if self.sites[site].kind.is_by_device() {
+                let length = bytes.len() as u32;
+                let taken = self.land(site, connection, &bytes, &target, last);
+                self.sites[site].counters.written(taken, bytes.len());
+                let by_device = self.sites[site].kind.is_by_device();
+                if let Some(immediate) = immediate.filter(|_| taken) {
+                    let key = target.key;
+                    let written = Packet::Written {
+                        key,
+                        immediate,
+                        length,
+                    };
+                    match (by_device, self.links.get_mut(&id)) {
+                        // The process learns of it when it has taken what came before.
+                        (true, Some(link)) => {
+                            link.pipe(end.other()).put_back(core.now, at, written);
+                        }
+                        _ => self.sites[site].written(connection, key, immediate, length),
+                    }
+                }
+                if by_device {
                     self.send_packet(core, id, end, Packet::WriteReply { taken });
                 }
             }
+            Packet::Written {
+                key,
+                immediate,
+                length,
+            } => self.sites[site].written(connection, key, immediate, length),
             Packet::WriteReply { taken } => {
                 if let Some((token, source)) = side.writes.pop_front() {
                     drop(source);
@@ -164,7 +189,6 @@ impl Network {
         connection: ConnectionId,
         bytes: &[u8],
         target: &RemoteRange,
-        immediate: Option<u16>,
         last: bool,
     ) -> bool {
         let its = &mut self.sites[site];
@@ -174,14 +198,6 @@ impl Network {
         exposed.is_settled |= last;
         if let Exposure::Writable(lease) = &mut exposed.exposure {
             lease.bytes_mut()[range].copy_from_slice(bytes);
-        }
-        if let Some(immediate) = immediate {
-            its.events.push_back(Event::Written {
-                connection,
-                key: target.key,
-                immediate,
-                length: bytes.len() as u32,
-            });
         }
         true
     }

@@ -37,6 +37,7 @@ impl Network {
         };
         if !link.pipe(end).has_room(bytes, &self.conditions) {
             link.pipe(end).sender_waits = true;
+            self.sites[site].counters.rejected_full += 1;
             return Err(Rejected::Full(what));
         }
         let post = post(what, link.side(end));
@@ -199,6 +200,8 @@ impl Network {
             return;
         };
         let (delay, bandwidth) = (link.latency + jitter, link.bandwidth);
+        let site = link.side(from).site;
+        self.sites[site].counters.sent(&packet);
         let arrives = link.pipe(from).send(core.now, delay, bandwidth, packet);
         core.at(arrives, Step::Network(NetworkStep::Arrived(id, from)));
     }

@@ -1,5 +1,6 @@
 //! One fabric of one process: its connections, its exposures, and the events that it will report.
 
+use super::counters::SiteCounters;
 use super::Outage;
 use crate::core::Time;
 use crate::step::{End, LinkId};
@@ -10,6 +11,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The key of a site's first exposure. It is not 0 or 1, so that a peer that makes a key up does not guess it.
+const FIRST_KEY: u64 = 0x5eed_0000;
 
 /// Memory that a peer may access.
 pub(super) struct Exposed {
@@ -54,6 +58,7 @@ pub(crate) struct Site {
     pub(super) dials: VecDeque<LinkId>,
     pub(super) connections: BTreeMap<ConnectionId, (LinkId, End)>,
     pub(super) exposures: BTreeMap<u64, Exposed>,
+    pub(super) counters: SiteCounters,
     next_connection: u64,
     next_key: u64,
     pub(crate) pace: Pace,
@@ -84,14 +89,20 @@ impl Site {
             dials: VecDeque::new(),
             connections: BTreeMap::new(),
             exposures: BTreeMap::new(),
+            counters: SiteCounters::default(),
             next_connection: 1,
-            next_key: 1,
+            next_key: FIRST_KEY,
             pace: Pace::FAST,
             last_turn: Time::ZERO,
             turn_at: None,
             waits: Duration::ZERO,
             rung: Arc::default(),
         }
+    }
+
+    /// Returns the number of its connections, to whichever end they were begun from.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.len()
     }
 
     pub(super) fn waker(&self) -> Waker {
@@ -157,6 +168,22 @@ impl Site {
             Some(exposed) => Revoked::Now(exposed.exposure),
             None => Revoked::Unknown,
         }
+    }
+
+    /// Reports a peer's write with an immediate.
+    pub(super) fn written(
+        &mut self,
+        connection: ConnectionId,
+        key: u64,
+        immediate: u16,
+        length: u32,
+    ) {
+        self.events.push_back(Event::Written {
+            connection,
+            key,
+            immediate,
+            length,
+        });
     }
 
     /// Returns a revoked exposure to its owner, because the peer can no longer write to it.

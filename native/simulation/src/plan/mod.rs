@@ -109,6 +109,46 @@ impl Plan {
         plan
     }
 
+    /// Returns a plan of `nodes` processes and no fault, in which `reads` lists who asks whom for
+    /// one small block.
+    pub(crate) fn of_reads(
+        nodes: usize,
+        reads: &[(usize, usize)],
+        dice: &mut Dice,
+        outputs: &Outputs,
+    ) -> Self {
+        let node = Node {
+            fabrics: vec![FabricKind::Verbs],
+            staging: Staging::OnDemand,
+            pace: Pace::FAST,
+            is_disturbed: false,
+        };
+        let mut plan = Self {
+            profile: Profile::Calm,
+            conditions: Conditions::roll(dice),
+            resident: 255,
+            policy: ExchangePolicy::Auto,
+            // No connection is closed before it is counted.
+            connection_idle: Duration::ZERO,
+            idle_release: Duration::ZERO,
+            timeout: SECOND * 10,
+            nodes: vec![node; nodes],
+            requests: Vec::new(),
+            actions: Vec::new(),
+            bad_pairs: BTreeSet::new(),
+            slow_pairs: Vec::new(),
+            healthy_bound: SECOND * 20,
+            calm: SECOND,
+        };
+        for pair in reads {
+            let at = dice.time(Duration::ZERO..SECOND);
+            plan.ask_for(dice, outputs, *pair, Size::Tiny, 1, at);
+        }
+        plan.actions.push((plan.calm, Action::Calm));
+        plan.judge_health();
+        plan
+    }
+
     /// Plans `count` processes, all like the first one.
     fn processes(&mut self, count: usize) {
         self.nodes = vec![self.nodes[0].clone(); count];

@@ -1,6 +1,7 @@
 //! Runs whole endpoints over a simulated network.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
+mod hosts;
 mod kept;
 mod same_trace;
 mod seeds;

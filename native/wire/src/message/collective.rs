@@ -184,7 +184,7 @@ impl ClearToSend {
 pub struct DataReady {
     /// The `CLEAR_TO_SEND`'s round.
     pub round: u64,
-    /// Its step.
+    /// The round's step.
     pub step: u32,
     /// Rank of the part's sender, which sends this message.
     pub from_rank: u32,
@@ -255,9 +255,9 @@ impl DataReady {
 coded! {
     /// Reason why a member leaves its team.
     pub enum AbortCause: "cause of ABORT" {
-        /// Its caller closed it.
+        /// The member's caller closed it.
         Left = 1,
-        /// Its connection to the culprit is lost.
+        /// The member's connection to the culprit is lost.
         Lost = 2,
         /// The culprit's array or settings differ from its own.
         Mismatch = 3,

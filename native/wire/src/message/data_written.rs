@@ -31,7 +31,7 @@ pub struct WrittenBuffer {
 /// `DATA_WRITTEN`: 8-byte head (count, last), buffers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DataWritten {
-    /// In stream order.
+    /// The buffers in stream order.
     pub buffers: Vec<WrittenBuffer>,
     /// The stream is complete; nothing more will be written for this request.
     pub last: bool,

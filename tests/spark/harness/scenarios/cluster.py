@@ -16,6 +16,7 @@ SCENARIOS = [
     Scenario(
         "node-service",
         [
+            "emptyHost",
             "outputsOutliveOne",
             "outputsOutliveAll",
             "rowsOutliveAll",

@@ -38,7 +38,7 @@ impl Team {
         run: &RoundRun<'_>,
         step: &mut Step,
     ) -> Result<(), CollectiveError> {
-        // Not for every chunk that was applied, but for half a window at once.
+        // One message gives back half a window, not one for every chunk that was applied.
         if step.outstanding() > WINDOW / 2 {
             return Ok(());
         }

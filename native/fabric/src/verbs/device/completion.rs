@@ -173,7 +173,7 @@ impl CompletionQueue {
         unsafe { (*self.queue.as_ptr()).cqe.max(0) as u32 }
     }
 
-    /// Has the next completion wake the channel.
+    /// Asks that the next completion wakes the channel.
     ///
     /// # Errors
     /// `Call`.

@@ -80,7 +80,7 @@ pub(crate) struct Device {
     /// Protection domain of `context`, allocated until drop.
     pub(super) domain: NonNull<ibv_pd>,
     pub(super) choice: DeviceChoice,
-    /// Its entry in sysfs, as long as it can be opened.
+    /// The device's entry in sysfs, as long as it can be opened.
     entry: PathBuf,
     address: PortAddress,
     limits: Limits,
@@ -113,7 +113,7 @@ impl Device {
         near: IpAddr,
         protection: Protection,
     ) -> Result<Arc<Self>, VerbsError> {
-        // In this order, so that a host without devices is told so, and not to install something.
+        // The survey comes first, so that a host without devices is told so, and not to install something.
         let choice = choose(&survey(Path::new(SYSFS)), options, near)?;
         let symbols = library()?;
         let context = open_named(symbols, &choice.device)?;

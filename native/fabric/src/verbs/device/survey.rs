@@ -37,7 +37,7 @@ pub(crate) struct Port {
     pub(crate) ethernet: bool,
     /// Speaks another protocol (RDMA over TCP), which has neither GIDs nor our way to connect.
     pub(crate) iwarp: bool,
-    /// Those that are not empty, in order.
+    /// The GIDs that are not empty, in order.
     pub(crate) gids: Vec<Gid>,
 }
 

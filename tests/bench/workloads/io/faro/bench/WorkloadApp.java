@@ -32,6 +32,7 @@ import scala.Tuple2;
  *   query FILE [OUTPUT]    collects the answer to the SQL in it, and writes it; the same figures as `run`
  *   clean                  deletes past shuffles' files
  *   killed WORKLOAD DIVISOR VICTIMS EXECUTORS   jobMillis=... againTasks=... ..., see KilledJob
+ *   tail DIVISOR           jobMillis=... executorMillis=... ..., see TailJob
  *   executors COUNT        PID PID
  *   counters               name=value, summed over the executors
  * </pre>
@@ -103,6 +104,8 @@ public final class WorkloadApp {
       case "killed":
         return new KilledJob(spark, context, Workload.valueOf(words[1]), Integer.parseInt(words[2]))
             .run(Integer.parseInt(words[3]), Integer.parseInt(words[4]));
+      case "tail":
+        return new TailJob(context, Integer.parseInt(words[1])).run();
       case "counters":
         TreeMap<String, Double> total = new TreeMap<>();
         for (Map<String, Double> one : FaroCounters.ofExecutors(context).values()) {

@@ -42,6 +42,7 @@ final class NodeServiceCases {
         cases.put("serviceKilled", c -> serviceKilled(c.jsc, c.scratch.toString()));
         cases.put("hostLost", c -> hostLost(c.jsc, c.scratch.toString()));
         cases.put("nothingKept", c -> nothingKept(c.jsc, new File(c.scratch, "kept/applications")));
+        cases.put("emptyHost", c -> emptyHost(c.jsc, new File(c.scratch, "kept/applications")));
     }
 
     /** The second action finds the map stage done, although {@code victims} executors and their files are gone. */
@@ -269,6 +270,24 @@ final class NodeServiceCases {
             jsc.sc().env().blockManager().master().removeShuffle(shuffle, true);
         }
         Check.await("no output should be kept", 30, () -> links(applications, "") == 0);
+    }
+
+    /** All executors are given back, then shuffles are removed: the driver tells the service. */
+    private static void emptyHost(JavaSparkContext jsc, File applications) throws Exception {
+        RddCases.pairs(jsc, 8).groupByKey(6).count();
+        Check.that("outputs are kept", links(applications, "") > 0);
+        for (String executor : Executors.pids(jsc, 2).keySet()) {
+            jsc.sc().killExecutor(executor);
+        }
+        Check.await("no executor should be left", 60, () -> Executors.registered(jsc) == 0);
+        Check.await("no output should be kept", 30, () -> {
+            for (int shuffle = 0; shuffle < 100; shuffle++) {
+                jsc.sc().shuffleDriverComponents().removeShuffle(shuffle, true);
+            }
+            return links(applications, "") == 0;
+        });
+        jsc.sc().requestExecutors(2);
+        Executors.pids(jsc, 2);
     }
 
     private static int links(File applications, String start) {

@@ -25,6 +25,9 @@ final class UiCases {
     private static final Pattern METRIC =
         Pattern.compile("metrics_\\w+_driver_faro_remoteBytes_(?:tcp|shm|verbs)_Value\\{[^}]*} (\\d+)");
 
+    private static final Pattern SERVICE =
+        Pattern.compile("<tr data-service=\"[^\"]+\" data-outputs=\"[1-9]\\d*\" data-blocks=\"[1-9]\\d*\">");
+
     private UiCases() {}
 
     static void register(Map<String, Jobs.Case> known) {
@@ -62,6 +65,10 @@ final class UiCases {
         String ui = context.jsc.sc().uiWebUrl().get();
         Check.await("the tab should show " + counted, 30, () -> rows(get(ui + "/faro/")).equals(counted));
         query(ui);
+        if (context.jsc.getConf().contains("spark.faro.service.directory")) {
+            Check.await("the tab should show what the node service has", 30,
+                () -> SERVICE.matcher(get(ui + "/faro/")).find());
+        }
         Check.await("Prometheus should read " + expected, 30, () -> metric(get(ui + "/metrics/prometheus/")) == expected);
         Files.write(new File(context.scratch, "faro.html").toPath(),
             get(ui + "/faro/").getBytes(StandardCharsets.UTF_8));

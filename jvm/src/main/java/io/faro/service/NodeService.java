@@ -77,6 +77,20 @@ public final class NodeService implements AutoCloseable {
     ServiceNative.end(handle);
   }
 
+  /**
+   * Tells the services with those cards, which may be on any host, that shuffles were removed and whether the
+   * application has ended, as executors tell the service of their own host. Returns how many have heard it within the
+   * timeout. {@code secret} is Spark's, or {@code null}; native code keeps no copy of it.
+   */
+  public static int tell(String application, boolean sealed, byte[] secret, byte[][] cards, int[] removed,
+      boolean ended, long timeoutMillis) throws FaroException {
+    Faro.ensureAvailability();
+    return ServiceNative.tell(application, sealed, secret, cards, removed, ended, timeoutMillis);
+  }
+
+  /** The most shuffles that one call of {@link #tell} may name. */
+  public static final int MAX_SHUFFLES = 1_024;
+
   @Override
   public void close() {
     ServiceNative.close(handle);

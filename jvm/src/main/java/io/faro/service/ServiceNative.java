@@ -33,6 +33,13 @@ final class ServiceNative {
 
   static native void end(long client) throws FaroException;
 
+  /**
+   * Tells services what {@link NodeService#tell} says, and returns how many have heard it. {@code secret} may be
+   * {@code null}.
+   */
+  static native int tell(String application, boolean sealed, byte[] secret, byte[][] cards, int[] removed,
+      boolean ended, long timeoutMillis) throws FaroException;
+
   /** Closes the connection. Does nothing for an invalid handle. */
   static native void close(long client);
 }

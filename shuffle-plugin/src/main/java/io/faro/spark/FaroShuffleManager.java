@@ -32,18 +32,18 @@ import org.apache.spark.shuffle.sort.SortShuffleManager;
 public final class FaroShuffleManager extends SortShuffleManager {
   /** Null in the constructor of the superclass, which calls methods here. */
   private final FaroProcess process;
-  /** By shuffle: the map outputs of Faro's writers; Spark's manager knows those of its own. */
+  /** The map outputs of Faro's writers, by shuffle; Spark's manager knows those of its own. */
   private final Map<Integer, Set<Long>> written = new ConcurrentHashMap<>();
   private final Object components = new Object();
   /** True once Spark's executor components are initialized. */
   private volatile boolean initialized;
-  /** By id: the shuffles that {@code spark.faro.enabled=false} leaves to Spark, as far as tasks read them here. */
+  /** The ids of shuffles that {@code spark.faro.enabled=false} leaves to Spark, as far as tasks read them here. */
   private final Set<Integer> sparks = ConcurrentHashMap.newKeySet();
   /** {@code null} in an executor. */
   private final Switch choice;
   /** Guarded by this. */
   private UiState uiState;
-  /** In OPENED; null if Spark refused it. */
+  /** The tab once the state is OPENED; null if Spark refused it. */
   private FaroUi ui;
 
   /** The states of the driver's tab. */

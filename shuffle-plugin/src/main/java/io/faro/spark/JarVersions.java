@@ -19,7 +19,7 @@ import java.util.TreeSet;
  * first is an accident of a directory's order.
  */
 final class JarVersions {
-  /** In the jar, once. */
+  /** The file with the version, which a jar has once. */
   private static final String VERSION = "META-INF/faro.properties";
 
   private JarVersions() {}

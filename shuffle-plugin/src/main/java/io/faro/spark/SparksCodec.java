@@ -50,12 +50,12 @@ final class SparksCodec {
         if (now instanceof RowsCodec || now instanceof ZstdRowsCodec) {
           return Outcome.THERE_ALREADY;
         }
-        CompressionCodec ours = oursFor(now, conf);
-        if (ours == null) {
+        CompressionCodec faros = codecFor(now, conf);
+        if (faros == null) {
           return Outcome.OTHER_CODEC;
         }
         // The second one is volatile: a thread that sees it sees the first one.
-        codec.set(manager, ours);
+        codec.set(manager, faros);
         made.setBoolean(manager, true);
         return Outcome.INSTALLED;
       } catch (ReflectiveOperationException | RuntimeException e) {
@@ -66,7 +66,7 @@ final class SparksCodec {
   }
 
   /** The codec that reads what that one does and row blocks; {@code null}: there is none. */
-  private static CompressionCodec oursFor(CompressionCodec sparks, SparkConf conf) {
+  private static CompressionCodec codecFor(CompressionCodec sparks, SparkConf conf) {
     if (sparks.getClass() == LZ4CompressionCodec.class) {
       return new RowsCodec(conf);
     }

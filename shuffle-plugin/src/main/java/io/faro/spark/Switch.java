@@ -82,7 +82,7 @@ final class Switch {
     }
   }
 
-  /** Its own class, so that nothing of Spark SQL is needed to load the other. */
+  /** A class apart, so that nothing of Spark SQL is needed to load the other. */
   private static final class Session {
     static String value(String key) {
       return SQLConf.get().getConfString(key, null);

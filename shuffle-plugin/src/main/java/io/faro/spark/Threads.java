@@ -32,7 +32,7 @@ final class Threads {
     return work -> daemon(name + "-" + number.getAndIncrement(), work);
   }
 
-  /** Has the plug-in's class loader: a thread otherwise keeps that of the task which happens to start it. */
+  /** The thread has the plug-in's class loader; otherwise it keeps that of the task which happens to start it. */
   static Thread daemon(String name, Runnable work) {
     Thread thread = new Thread(work, name);
     thread.setContextClassLoader(Threads.class.getClassLoader());

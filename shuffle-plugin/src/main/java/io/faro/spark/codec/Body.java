@@ -17,7 +17,7 @@ final class Body {
   final int rows;
   /** Packed words of each row. */
   final int words;
-  /** The most rows that any block of these original bytes has. */
+  /** Maximum number of rows of a block of these original bytes. */
   private final int maxRows;
   /** Bytes of the tail as it is stored. */
   final int stored;

@@ -3,7 +3,7 @@ package io.faro.spark.codec;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/** Where the rows of one block are in its output, the row stream. */
+/** Knows where the rows of one block are in its output, the row stream. */
 final class Rows {
   private static final int LENGTH_BYTES = Integer.BYTES;
 

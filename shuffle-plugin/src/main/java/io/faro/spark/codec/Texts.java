@@ -8,9 +8,9 @@ import java.util.BitSet;
 final class Texts {
   private static final int WIDE_BYTES = 16;
 
-  /** By row: where its next text starts, in bytes from the row's start. */
+  /** For each row, where its next text starts, in bytes from the row's start. */
   private int[] places = new int[0];
-  /** By column with texts and row: its bytes. There are at most as many as words in the block's rows. */
+  /** The bytes of each text, by column with texts and row. There are at most as many as words in the block's rows. */
   private int[] bytes = new int[0];
   private int columns;
   private final BitSet wide = new BitSet();

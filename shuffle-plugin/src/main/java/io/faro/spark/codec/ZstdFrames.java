@@ -1,6 +1,6 @@
 package io.faro.spark.codec;
 
-/** Where a zstd frame ends (RFC 8878, 3.1.1), which older versions of zstd-jni do not tell. */
+/** Finds where a zstd frame ends (RFC 8878, 3.1.1), which older versions of zstd-jni do not tell. */
 final class ZstdFrames {
   private ZstdFrames() {}
 

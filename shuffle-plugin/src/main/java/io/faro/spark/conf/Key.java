@@ -11,7 +11,7 @@ public final class Key<T> {
   final boolean isEndpoints;
   public final String name;
   final String type;
-  /** In parentheses: there is no default value, this text says what happens without one. */
+  /** A text in parentheses says what happens without a value; such a key has no default value. */
   final String defaultText;
   final String allowed;
   final String doc;

@@ -54,7 +54,7 @@ final class MemoryDefault {
             ? SparkSettings.count(conf, "spark.executor.cores", 1) : Runtime.getRuntime().availableProcessors());
   }
 
-  /** As YARN and Kubernetes compute it for programs of the JVM, in bytes. */
+  /** Computes the overhead in bytes, as YARN and Kubernetes do for programs of the JVM. */
   private static long overhead(SparkConf conf) {
     if (conf.contains("spark.executor.memoryOverhead")) {
       return mib(conf, "spark.executor.memoryOverhead", 0);

@@ -52,7 +52,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   private Reason reason;
   private Throwable cause;
   private long startedAt;
-  /** In RUNNING. */
+  /** The peer's handle while the state is RUNNING. */
   private long peerHandle;
   /** The reason is one that the transport cannot see. */
   private boolean faultSeenHere;
@@ -67,7 +67,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   private enum State {
     /** For the peer's card. */
     WAITING,
-    /** In the transport. */
+    /** The transport has the request. */
     RUNNING,
     /** All blocks are claimed; later ones are dropped. */
     ENDED

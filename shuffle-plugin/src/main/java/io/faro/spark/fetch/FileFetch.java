@@ -77,7 +77,7 @@ final class FileFetch {
     private DownloadFiles.Block file;
     // All that follows is guarded by this.
     private State state = State.WAITING;
-    /** By piece modulo AHEAD: arrived, and not written. */
+    /** Pieces that have arrived and are not written, by their number modulo AHEAD. */
     private final ManagedBuffer[] arrived = new ManagedBuffer[AHEAD];
     private int written;
 

@@ -138,7 +138,7 @@ final class FromReplicas implements Receiver {
     }
   }
 
-  /** What one service brings. */
+  /** Receives what one service brings. */
   private final class Part implements Receiver {
     private final Round round;
     private final ShuffleIds part;

@@ -13,9 +13,9 @@ import java.util.Map;
 public final class Metric {
   /** Behaviour of a value. */
   public enum Kind {
-    /** Only ever grows. */
+    /** The value only grows. */
     COUNT,
-    /** Goes up and down, or is a highest value. */
+    /** The value goes up and down, or is the highest one so far. */
     LEVEL
   }
 

@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.LongAdder;
 public final class PluginCounters {
   /** Requests with blocks left to Spark's own fetch. */
   public final LongAdder fallbacks = new LongAdder();
-  /** Those blocks. */
+  /** Blocks of these requests that were left to Spark's own fetch. */
   public final LongAdder fallbackBlocks = new LongAdder();
   /** Blocks reported to Spark as failed. */
   public final LongAdder failedBlocks = new LongAdder();
@@ -30,7 +30,7 @@ public final class PluginCounters {
 
   /** Blocks that came from node services. */
   public final LongAdder serviceBlocks = new LongAdder();
-  /** Their bytes. */
+  /** Bytes of these blocks. */
   public final LongAdder serviceBytes = new LongAdder();
   /** Blocks that were read from files that the node service of this host lends. */
   public final LongAdder serviceLocalBlocks = new LongAdder();
@@ -38,18 +38,18 @@ public final class PluginCounters {
   public final LongAdder serviceLocalBytes = new LongAdder();
   /** Blocks that came from executors after a node service was asked. */
   public final LongAdder executorBlocks = new LongAdder();
-  /** Their bytes. */
+  /** Bytes of these blocks. */
   public final LongAdder executorBytes = new LongAdder();
   /** Blocks that came from copies on other hosts' node services. */
   public final LongAdder replicaBlocks = new LongAdder();
-  /** Their bytes. */
+  /** Bytes of these blocks. */
   public final LongAdder replicaBytes = new LongAdder();
   /** Map outputs that the node service of this host keeps. */
   public final LongAdder outputsKept = new LongAdder();
   /** Map outputs that it should keep and does not. */
   public final LongAdder outputsNotKept = new LongAdder();
 
-  /** By shuffle and by peer, for the Spark UI. */
+  /** Traffic by shuffle and by peer, for the Spark UI. */
   public final Traffic traffic = new Traffic();
 
   private final Map<Reason, LongAdder> byReason = new EnumMap<>(Reason.class);

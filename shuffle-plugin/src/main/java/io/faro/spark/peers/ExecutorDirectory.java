@@ -5,9 +5,9 @@ import java.util.Map;
 import java.util.function.LongSupplier;
 
 /**
- * Where the block managers of the executors are, for clusters in which the map status has the address of an external
- * shuffle service. One question to the driver answers for all executors; it is repeated only for an executor that the
- * last answer did not have, and once for all look-ups that wait at that time.
+ * Knows where the block managers of the executors are, for clusters in which the map status has the address of an
+ * external shuffle service. One question to the driver answers for all executors; it is repeated only for an executor
+ * that the last answer did not have, and once for all look-ups that wait at that time.
  */
 final class ExecutorDirectory {
   /** The driver's answer. */

@@ -50,15 +50,15 @@ public final class PeerState {
 
   private final boolean never;
   private State state = State.UNKNOWN;
-  /** In READY. */
+  /** The peer's handle while the state is READY. */
   private long handle;
-  /** In ABSENT: when it ends. */
+  /** The time at which ABSENT ends. */
   private long until;
   /** Look-ups without a card, in a row. */
   private int absences;
   /** Look-ups of LOOKING, with fallback=never. */
   private int lookUps;
-  /** In READY: the executor may have ended. */
+  /** True if the state is READY although the executor may have ended. */
   private boolean doubted;
   /** Error of the last look-up, if it failed with one. */
   private Throwable problem;

@@ -5,7 +5,7 @@ import java.util.Collections;
 
 /** Finds the cards of node services by their places in the application's list. */
 public final class ReplicaCards implements CardStore {
-  /** In the place of an executor's id; the tab shows it. */
+  /** The name that the tab shows in the place of an executor's id. */
   private static final String NAME = "(copies)";
 
   private final ServiceHosts hosts;

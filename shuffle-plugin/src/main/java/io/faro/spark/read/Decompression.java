@@ -1,6 +1,8 @@
 package io.faro.spark.read;
 
 import java.io.InputStream;
+import org.apache.spark.SparkConf;
+import org.apache.spark.io.CompressionCodec$;
 import org.apache.spark.serializer.SerializerManager;
 import org.apache.spark.storage.ShuffleBlockId;
 import org.xerial.snappy.SnappyError;
@@ -16,6 +18,17 @@ final class Decompression {
   Decompression(SerializerManager streams, int shuffle) {
     this.streams = streams;
     this.any = new ShuffleBlockId(shuffle, 0, 0);
+  }
+
+  /** Returns whether streams of the application's codec that follow each other are read as one. */
+  static boolean canJoinStreams(SparkConf conf) {
+    CompressionCodec$ codecs = CompressionCodec$.MODULE$;
+    try {
+      return codecs.supportsConcatenationOfSerializedStreams(codecs.createCodec(conf));
+    } catch (RuntimeException e) {
+      // A codec that cannot be made here: Spark's reader says why.
+      return false;
+    }
   }
 
   /** The decompressed bytes; the same stream if nothing is compressed. Throws IOException, which is not declared. */

@@ -21,7 +21,7 @@ final class FetchedGroup {
   private final InputStream handle;
   private final SecondFetch secondFetch;
   private final PartFailure failure;
-  /** By part: its bytes after the second fetch. Guarded by this. */
+  /** The bytes of each part after the second fetch. Guarded by this. */
   private final ManagedBuffer[] replaced;
   private boolean closed;
 
@@ -43,13 +43,13 @@ final class FetchedGroup {
     return replaced[i] == null ? buffer.part(i) : replaced[i];
   }
 
-  /** Whether part {@code i} has bytes. No part of a group is empty. */
+  /** Returns whether part {@code i} has bytes. No part of a group is empty. */
   boolean hasBytes(int i) {
     ManagedBuffer part = part(i);
     return part != null && part.size() > 0;
   }
 
-  /** What the task ends with because part {@code i} has no bytes. */
+  /** Returns the failure with which the task ends because part {@code i} has no bytes. */
   FetchFailedException withoutBytes(int i) {
     ManagedBuffer part = part(i);
     return part == null ? failure.failed(group.address, group.parts, i, "not fetched", buffer.cause(i))

@@ -70,13 +70,13 @@ class GroupFetch extends BlockStoreClient {
     final Parts parts;
     private final List<Group> wanted;
     private final BlockFetchingListener listener;
-    /** By part of the request. Guarded by this. */
+    /** The bytes that have arrived, by part of the request. Guarded by this. */
     private final ManagedBuffer[] arrived;
-    /** By part of the request; {@code null}: none failed. Guarded by this. */
+    /** Reasons of failures, by part of the request; {@code null} if none failed. Guarded by this. */
     private Throwable[] causes;
-    /** Where each group's parts start, and, last, where they end. */
+    /** The places where each group's parts start, and, last, where they end. */
     private final int[] firsts;
-    /** By group: the parts that are neither there nor failed. Guarded by this. */
+    /** The number of parts of each group that are neither there nor failed. Guarded by this. */
     private final int[] missing;
     private final boolean[] settled;
     private int groupsLeft;

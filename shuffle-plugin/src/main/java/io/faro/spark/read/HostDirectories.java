@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
 final class HostDirectories {
   private static final Logger LOG = LoggerFactory.getLogger(HostDirectories.class);
 
-  /** By executor; empty: they cannot be read here. */
+  /** The directories by executor; empty if they cannot be read on this host. */
   private final Map<String, Optional<String[]>> known = new ConcurrentHashMap<>();
 
   /** Returns whether Spark reads files of other executors of this host. */

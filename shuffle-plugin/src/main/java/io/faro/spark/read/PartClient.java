@@ -15,6 +15,6 @@ public interface PartClient {
   /** Starts to fetch the parts and returns. They are given up when the task of the calling thread ends. */
   void fetch(String host, int port, String executor, Parts parts, Listener listener);
 
-  /** As {@link #fetch}, by another way than before if there is one: the parts arrived damaged. */
+  /** Fetches parts that arrived damaged once more, by another way than before if there is one. */
   void fetchAgain(String host, int port, String executor, Parts parts, Listener listener);
 }

@@ -3,7 +3,6 @@ package io.faro.spark.read;
 import io.faro.rows.RowCodec;
 import io.faro.spark.conf.SparkSettings;
 import org.apache.spark.SparkConf;
-import org.apache.spark.io.CompressionCodec$;
 import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings of a shuffle's readers. */
@@ -31,7 +30,7 @@ final class ReaderConf {
     boolean compressed = SparkSettings.flag(conf, "spark.shuffle.compress", true);
     codec = !compressed
         ? RowCodec.NONE : RowCodec.named(SparkSettings.text(conf, "spark.io.compression.codec", "lz4"));
-    concatenates = !compressed || codec != null || concatenates(conf);
+    concatenates = !compressed || codec != null || Decompression.canJoinStreams(conf);
     encrypted = SparkSettings.flag(conf, "spark.io.encryption.enabled", false);
     oldProtocol = SparkSettings.flag(conf, "spark.shuffle.useOldFetchProtocol", false);
     maxBytesInFlight = SparkSettings.bytes(conf, "spark.reducer.maxSizeInFlight", ByteUnit.MiB, 48 * MIB);
@@ -42,16 +41,6 @@ final class ReaderConf {
     nettyAttempts = SparkSettings.count(conf, "spark.shuffle.maxAttemptsOnNettyOOM", 10);
     checksum = SparkSettings.flag(conf, "spark.shuffle.checksum.enabled", true)
         ? SparkSettings.text(conf, "spark.shuffle.checksum.algorithm", "ADLER32") : null;
-  }
-
-  private static boolean concatenates(SparkConf conf) {
-    CompressionCodec$ codecs = CompressionCodec$.MODULE$;
-    try {
-      return codecs.supportsConcatenationOfSerializedStreams(codecs.createCodec(conf));
-    } catch (RuntimeException e) {
-      // A codec that cannot be made here: Spark's reader says why.
-      return false;
-    }
   }
 
   /** Limits of one group. The iterator requests a fifth of what may be in flight at once. */

@@ -34,7 +34,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     RowSource next() throws IOException;
   }
 
-  /** Whether a thread is decoding. It then closes the input itself when the task ends meanwhile. */
+  /** DECODING: a thread is decoding, and closes the input itself if the task ends meanwhile. */
   private enum State { IDLE, DECODING, CLOSED }
 
   private final AtomicReference<State> state = new AtomicReference<>(State.IDLE);
@@ -58,12 +58,12 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   /** Rows of the batch; counted when the next one comes. */
   private int rowsInBatch;
   private RowSource input;
-  private boolean fed;
+  private boolean readerHasBytes;
   private Failure failure;
   /** True if all rows were read. */
   private volatile boolean ended;
 
-  /** What {@link RowReader#next} said after rows that are to be read first. */
+  /** A failure that {@link RowReader#next} has reported after rows, which are handed out first. */
   private static final class Failure {
     final int part;
     final String problem;
@@ -190,7 +190,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     if (failure != null) {
       Failure last = failure;
       failure = null;
-      fed = false;
+      readerHasBytes = false;
       input.failed(last.part, last.problem, last.corrupt, last.handedOut);
     }
     if (!prepare()) {
@@ -206,15 +206,15 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
 
   /** Gives the reader bytes if it has none; false: there are none left. */
   private boolean prepare() throws IOException, FetchFailedException {
-    while (!fed) {
+    while (!readerHasBytes) {
       if (input == null) {
         input = inputs.next();
         if (input == null) {
           return false;
         }
       }
-      fed = input.feed(reader);
-      if (!fed) {
+      readerHasBytes = input.feed(reader);
+      if (!readerHasBytes) {
         input.close();
         input = null;
       }
@@ -240,10 +240,10 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
       case FULL:
         break;
       case DONE:
-        fed = false;
+        readerHasBytes = false;
         break;
       case UNRESOLVED:
-        fed = input.resolve(reader.part());
+        readerHasBytes = input.resolve(reader.part());
         break;
       case CORRUPT:
         longRowBegun = false;

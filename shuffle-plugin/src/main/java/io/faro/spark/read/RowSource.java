@@ -9,7 +9,10 @@ interface RowSource {
   /** Gives the reader the next bytes; false: there are none left. */
   boolean feed(RowReader reader) throws IOException, FetchFailedException;
 
-  /** The reader does not know the files of this part. True: now it does; false: it is to be fed anew. */
+  /**
+   * Tells the reader the files of a part, which it does not know. Returns whether the reader knows them now; if not,
+   * {@link #feed} is called again.
+   */
   default boolean resolve(int part) throws IOException, FetchFailedException {
     throw new IllegalStateException("only files are resolved");
   }

@@ -12,7 +12,7 @@ final class StreamPart {
   private final BlockManagerId address;
   private final Parts part;
   private final PartFailure failure;
-  /** Of the bytes that were read; {@code null}: the part has none. */
+  /** The checksum of the bytes that were read; {@code null}: the part has none. */
   private final Checksum sum;
 
   StreamPart(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {
@@ -23,7 +23,7 @@ final class StreamPart {
     sum = failure.running(part, 0);
   }
 
-  /** As {@link InputStream#read(byte[], int, int)}. */
+  /** Reads like {@link InputStream#read(byte[], int, int)}. */
   int read(byte[] to, int offset, int length) throws IOException {
     int bytes = stream.read(to, offset, length);
     if (sum != null && bytes > 0) {
@@ -36,7 +36,7 @@ final class StreamPart {
     return stream.available();
   }
 
-  /** What the task ends with because the file cannot be read. */
+  /** Returns the failure with which the task ends because the file cannot be read. */
   FetchFailedException unreadable(Throwable cause) {
     return failure.failed(address, part, 0, "its file cannot be read", cause);
   }

@@ -29,6 +29,8 @@ final class DriverServices {
   private final HostList hosts = new HostList();
   /** By executor: the place of its host's service. Ended executors stay: their outputs do. */
   private final Map<String, Integer> places = new HashMap<>();
+  /** Executors that a service has taken and that have not ended. */
+  private final Set<String> running = new HashSet<>();
   /** Executors with outputs that no service keeps. */
   private final Set<String> notKept = new HashSet<>();
   /** By executor: what answers when the application ends. */
@@ -62,6 +64,7 @@ final class DriverServices {
           int place = hosts.put(kept[0], kept[1]);
           places.replaceAll((executor, old) -> old == known ? place : old);
           places.put(message.executor, place);
+          running.add(message.executor);
           behind = hosts.version() == before ? Collections.emptyList() : takeAll(watching);
         }
         answer.accept(NOTHING);
@@ -170,8 +173,18 @@ final class DriverServices {
 
   /** Not answered any more: its connection is closed, and Spark's RPC would log an error. */
   synchronized void removed(String executor) {
+    running.remove(executor);
     waiting.remove(executor);
     watching.remove(executor);
+  }
+
+  /** The cards of services of hosts where the application has no executor any more. */
+  synchronized byte[][] cardsOfEmptyHosts() {
+    Set<Integer> used = new HashSet<>();
+    for (String executor : running) {
+      used.add(places.get(executor));
+    }
+    return hosts.places().filter(place -> !used.contains(place)).mapToObj(hosts::card).toArray(byte[][]::new);
   }
 
   /** The executors tell their services. */

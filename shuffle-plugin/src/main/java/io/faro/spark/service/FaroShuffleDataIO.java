@@ -35,6 +35,12 @@ public final class FaroShuffleDataIO extends LocalDiskShuffleDataIO {
     }
 
     @Override
+    public void removeShuffle(int shuffleId, boolean blocking) {
+      super.removeShuffle(shuffleId, blocking);
+      ServicesOfDriver.removed(shuffleId);
+    }
+
+    @Override
     public void cleanupApplication() {
       ServicesOfDriver.stop();
       super.cleanupApplication();

@@ -1,5 +1,8 @@
 package io.faro.spark.service;
 
+import io.faro.service.NodeService;
+import io.faro.spark.conf.ChannelSecurity;
+import java.util.Arrays;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkContext$;
 import org.apache.spark.SparkEnv;
@@ -17,8 +20,13 @@ import scala.Option;
 public final class ServicesOfDriver {
   private static final Logger LOG = LoggerFactory.getLogger(ServicesOfDriver.class);
 
+  /** Deadline of what the driver tells services. */
+  private static final long TIMEOUT_MILLIS = 5_000;
+
   /** {@code null}: no application with node services runs here. Guarded by the class. */
   private static DriverServices current;
+  /** Of {@link #current}. Guarded by the class. */
+  private static EmptyHosts emptyHosts;
   /** True if Spark tells {@link #current} of executors that are removed. Guarded by the class. */
   private static boolean listens;
 
@@ -35,7 +43,22 @@ public final class ServicesOfDriver {
     DriverServices services = new DriverServices();
     env.rpcEnv().setupEndpoint(ServiceRpcEndpoint.NAME, new ServiceRpcEndpoint(env.rpcEnv(), services));
     current = services;
+    emptyHosts = new EmptyHosts(services::cardsOfEmptyHosts,
+        (cards, removed, ended) -> tell(env, cards, removed, ended));
     listens = false;
+  }
+
+  private static int tell(SparkEnv env, byte[][] cards, int[] removed, boolean ended) throws Exception {
+    ChannelSecurity security = ChannelSecurity.of(env.conf());
+    byte[] secret = security.secret(env.securityManager());
+    try {
+      return NodeService.tell(
+          env.conf().getAppId(), security.sealed, secret, cards, removed, ended, TIMEOUT_MILLIS);
+    } finally {
+      if (secret != null) {
+        Arrays.fill(secret, (byte) 0);
+      }
+    }
   }
 
   /** Returns whether Spark may rely on each map output to outlive its executor. */
@@ -55,23 +78,44 @@ public final class ServicesOfDriver {
     Option<SparkContext> active = listens ? Option.empty() : SparkContext$.MODULE$.getActive();
     if (!active.isEmpty()) {
       listens = true;
-      active.get().addSparkListener(new Listener(current));
+      active.get().addSparkListener(new Listener(current, emptyHosts));
     }
   }
 
-  /** The application has ended. */
-  static synchronized void stop() {
+  /** A shuffle was removed; the executors that there are tell the services of their hosts. */
+  static synchronized void removed(int shuffle) {
     if (current != null) {
+      emptyHosts.removed(shuffle);
+    }
+  }
+
+  /** The application has ended. Waits until services of hosts without executors know it. */
+  static void stop() {
+    EmptyHosts last;
+    synchronized (ServicesOfDriver.class) {
+      if (current == null) {
+        return;
+      }
       current.end();
+      last = emptyHosts;
       current = null;
+      emptyHosts = null;
+    }
+    last.ended();
+    try {
+      last.awaitEnd(TIMEOUT_MILLIS);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
     }
   }
 
   private static final class Listener extends SparkListener {
     private final DriverServices services;
+    private final EmptyHosts emptyHosts;
 
-    Listener(DriverServices services) {
+    Listener(DriverServices services, EmptyHosts emptyHosts) {
       this.services = services;
+      this.emptyHosts = emptyHosts;
     }
 
     @Override
@@ -84,6 +128,7 @@ public final class ServicesOfDriver {
       try {
         // Now, as executors cannot be told any more when Spark cleans its shuffles up.
         services.end();
+        emptyHosts.ended();
       } catch (RuntimeException e) {
         LOG.debug("Faro: executors were not told that the application ends", e);
       }

@@ -84,7 +84,7 @@ public final class ShuffleIds {
     return some;
   }
 
-  /** Where the blocks with these names are here. */
+  /** Returns the places of the blocks with these names. */
   public int[] places(String[] blocks) {
     Map<String, Integer> byName = new HashMap<>();
     for (int i = 0; i < count(); i++) {

@@ -21,7 +21,7 @@ public final class ExecutorFigures implements SparkListenerEvent {
   public long time;
   /** Spark has removed the executor. */
   public boolean removed;
-  /** By the names of docs/metrics.md. */
+  /** The counters, by the names of docs/metrics.md. */
   public Map<String, Long> counters = new TreeMap<>();
   /** The peers with the longest requests, longest first. */
   public List<PeerFigures> peers = new ArrayList<>();

@@ -56,7 +56,7 @@ public final class FaroUi {
     });
   }
 
-  /** As {@link #open}, of the context that is active. */
+  /** Opens the tab of the active context, like {@link #open}. */
   public static FaroUi ofActiveContext() {
     Option<SparkContext> active = SparkContext$.MODULE$.getActive();
     return active.isEmpty() ? null : open(active.get());

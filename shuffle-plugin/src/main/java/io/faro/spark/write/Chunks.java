@@ -18,10 +18,10 @@ final class Chunks {
   }
 
   private final List<MemoryBlock> pages = new ArrayList<>();
-  /** By partition: its first and last block. */
+  /** The first and the last block of each partition. */
   private final int[] firsts;
   private final int[] lasts;
-  /** By block: page, offset in it, bytes, and the partition's next block. */
+  /** For each block: page, offset in it, bytes, and the partition's next block. */
   private int[] pageOf = new int[64];
   private int[] offsets = new int[64];
   private int[] lengths = new int[64];

@@ -52,9 +52,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final int maxChunk;
   /** A block on its way to a file. */
   private final long[] block;
-  /** By partition: the bytes in its buffer. */
+  /** The bytes in each partition's buffer. */
   private final int[] filled;
-  /** By partition: the bytes that row blocks have saved, against the codec alone. */
+  /** The bytes that row blocks have saved in each partition, against the codec alone. */
   private final long[] saved;
   /** The partitions whose buffers begin inside a row, the rest of which was in the block before. */
   private final BitSet insideRow = new BitSet();

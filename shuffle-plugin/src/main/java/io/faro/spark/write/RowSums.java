@@ -74,7 +74,7 @@ final class RowSums {
     return SUMS == null || ACCESS != null;
   }
 
-  /** Those of the dependency, which each task has a copy of. */
+  /** Returns the row checksums of the dependency, of which each task has a copy. */
   static RowSums of(ShuffleDependency<?, ?, ?> dependency) {
     if (ACCESS == null) {
       return NONE;

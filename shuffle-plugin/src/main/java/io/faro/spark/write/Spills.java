@@ -73,7 +73,7 @@ final class Spills implements Closeable {
     }
   }
 
-  /** So many bytes of memory are free after a spill. */
+  /** Counts the bytes of memory that a spill has freed. */
   void freed(long bytes) {
     memoryBytes += bytes;
   }

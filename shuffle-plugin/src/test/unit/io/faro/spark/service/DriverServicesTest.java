@@ -180,6 +180,32 @@ class DriverServicesTest {
   }
 
   @Test
+  void hostsWhoseExecutorsHaveAllEndedAreEmpty() throws IOException {
+    kept("1", "", "first");
+    kept("2", "", "second");
+    kept("3", "", "second");
+    assertEquals(0, driver.cardsOfEmptyHosts().length);
+    driver.removed("2");
+    assertEquals(0, driver.cardsOfEmptyHosts().length);
+    driver.removed("3");
+    driver.removed("never heard of");
+    byte[][] empty = driver.cardsOfEmptyHosts();
+    assertEquals(1, empty.length);
+    assertEquals("second", new String(empty[0], StandardCharsets.UTF_8));
+    kept("4", "", "second");
+    assertEquals(0, driver.cardsOfEmptyHosts().length);
+  }
+
+  /** Its place is left without a service. */
+  @Test
+  void aServiceWithTwoPlacesIsNoEmptyHost() throws IOException {
+    kept("old", "", "before");
+    kept("new", "", "after");
+    kept("old", "before", "after");
+    assertEquals(0, driver.cardsOfEmptyHosts().length);
+  }
+
+  @Test
   void oneOutputThatIsNotKeptIsToldForAll() throws IOException {
     assertTrue(driver.reliable());
     kept("1", "", "card");

@@ -1,0 +1,201 @@
+//! The network without endpoints, driven by the polls of its fabrics: for the conformance suite.
+//!
+//! A poll that waits runs the network until its site has something to do. So a suite that polls
+//! one fabric after the other drives all of them, in virtual time.
+
+use crate::core::Core;
+use crate::dice::Dice;
+use crate::fabric::{SimulatedFabric, World};
+use crate::network::{Conditions, Network, Pace};
+use crate::step::Step;
+use crate::trace::Trace;
+use faro_fabric::{
+    CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
+    Read, Rejected, RemoteRange, Revoked, Waker, Write,
+};
+use faro_sync::lock;
+use faro_sync::simulated::Simulated;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Virtual time that a poll without a timeout takes. Without it, a caller that only polls so would
+/// wait for packets for ever.
+const POLL: Duration = Duration::from_micros(20);
+
+thread_local! {
+    /// The clock of this thread's network. It belongs to its thread, and a fabric must be `Send`,
+    /// so no fabric can hold it.
+    static CLOCK: RefCell<Option<Simulated>> = const { RefCell::new(None) };
+}
+
+/// A network whose fabrics a test polls. Its thread has virtual time until it is dropped.
+pub struct DrivenNetwork {
+    world: Arc<Mutex<World>>,
+    due: Arc<Mutex<BTreeSet<usize>>>,
+    kind: FabricKind,
+}
+
+impl DrivenNetwork {
+    /// Returns a network without faults, between fabrics of one kind.
+    ///
+    /// # Panics
+    /// Panics if this thread simulates already.
+    #[must_use]
+    pub fn new(kind: FabricKind, seed: u64) -> Self {
+        CLOCK.set(Some(Simulated::begin(seed, u8::MAX)));
+        let conditions = Conditions {
+            latency: Duration::from_micros(5),
+            jitter: Duration::from_micros(2),
+            bandwidth: 1 << 30,
+            window: 1 << 20,
+            queued_bytes: 64 << 20,
+            queued_posts: 1_024,
+            exposures: 65_536,
+            corrupt: 0,
+            silent_losses: 0,
+        };
+        let core = Core::new(Dice::new(seed), Trace::new(false));
+        let network = Network::new(conditions);
+        let world = Arc::new(Mutex::new(World { core, network }));
+        let due = Arc::default();
+        Self { world, due, kind }
+    }
+
+    /// Returns a fabric of a new process, which has that identity.
+    #[must_use]
+    pub fn fabric(&self, identity: &Identity) -> Box<dyn Fabric> {
+        let node = lock(&self.world).network.sites.len();
+        let inner = SimulatedFabric::new(&self.world, (node, 0), self.kind, identity, Pace::FAST);
+        Box::new(DrivenFabric {
+            world: Arc::clone(&self.world),
+            due: Arc::clone(&self.due),
+            inner,
+        })
+    }
+}
+
+impl Drop for DrivenNetwork {
+    fn drop(&mut self) {
+        CLOCK.set(None);
+    }
+}
+
+/// A fabric whose polls run the network.
+struct DrivenFabric {
+    world: Arc<Mutex<World>>,
+    /// The sites whose threads the network has woken, and that have not polled since.
+    due: Arc<Mutex<BTreeSet<usize>>>,
+    inner: SimulatedFabric,
+}
+
+impl DrivenFabric {
+    /// Reports what has arrived. Returns whether there was anything.
+    fn report(&self, events: &mut Vec<Event>) -> bool {
+        let before = events.len();
+        let World { core, network } = &mut *lock(&self.world);
+        let more = network.report(core, self.inner.site(), events);
+        events.len() > before || more == Some(true)
+    }
+
+    /// Runs the network until this fabric's thread is woken, or for that time.
+    fn run_for(&self, time: Duration) {
+        let own = self.inner.site();
+        let World { core, network } = &mut *lock(&self.world);
+        let due = &mut *lock(&self.due);
+        let end = core.now + time;
+        while !due.remove(&own) && !network.sites[own].take_ring() {
+            let next = core.next(end);
+            CLOCK.with_borrow(|clock| {
+                if let Some(clock) = clock {
+                    clock.set(core.now);
+                }
+            });
+            match next {
+                None => return,
+                Some((_, Step::Network(step))) => network.step(core, step),
+                Some((at, Step::Turn { site })) => {
+                    let its = &mut network.sites[site];
+                    if its.turn_at == Some(at) {
+                        (its.turn_at, its.last_turn) = (None, at);
+                        due.insert(site);
+                    }
+                }
+                // All other steps are those of endpoints and plans, which this network has not.
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+impl Fabric for DrivenFabric {
+    fn kind(&self) -> FabricKind {
+        self.inner.kind()
+    }
+
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+
+    fn waker(&self) -> Waker {
+        self.inner.waker()
+    }
+
+    fn connect(
+        &mut self,
+        location: &str,
+        expected: &Identity,
+        deadline: Instant,
+    ) -> Result<ConnectionId, FabricError> {
+        self.inner.connect(location, expected, deadline)
+    }
+
+    fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason) {
+        self.inner.disconnect(connection, reason);
+    }
+
+    fn expose(
+        &mut self,
+        connection: ConnectionId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, Rejected<Exposure>> {
+        self.inner.expose(connection, exposure)
+    }
+
+    fn revoke(&mut self, key: u64) -> Revoked {
+        self.inner.revoke(key)
+    }
+
+    fn send(
+        &mut self,
+        connection: ConnectionId,
+        message: Message,
+    ) -> Result<(), Rejected<Message>> {
+        self.inner.send(connection, message)
+    }
+
+    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
+        self.inner.write(connection, write)
+    }
+
+    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
+        self.inner.read(connection, read)
+    }
+
+    fn flush(&mut self) {
+        self.inner.flush();
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
+        if !self.report(events) {
+            self.run_for(timeout.max(POLL));
+            self.report(events);
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.inner.counters()
+    }
+}
