@@ -97,9 +97,9 @@ pub struct Service {
     options: Options,
     boot: Boot,
     held: Arc<Held>,
+    pub(crate) lending: Arc<Held>,
     /// Of all applications' arenas.
     memory: Arc<Budget>,
-    pub(crate) lending: Arc<Held>,
     copying: Copying,
     applications: Mutex<HashMap<Key, Known>>,
     pub(crate) counters: Counters,
@@ -130,8 +130,8 @@ impl Service {
         let service = Self {
             boot,
             held,
-            memory: memory_of(&options)?,
             lending,
+            memory: memory_of(&options)?,
             copying: Copying {
                 throttle: Arc::new(Throttle::new(options.replica_bandwidth)),
                 counts: Arc::default(),

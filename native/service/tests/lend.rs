@@ -39,7 +39,7 @@ impl Host {
             advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
             port: 0,
             fabric: FabricChoice::Tcp,
-            memory: 32 << 20,
+            memory: 64 << 20,
             connections: CONNECTIONS,
             applications: 2,
             quota: 1 << 30,
