@@ -108,7 +108,7 @@ impl fmt::Display for Key {
 }
 
 /// The first message of a connection.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Hello {
     /// Spark's id, part of the keys of connections.
     pub application: String,
@@ -119,6 +119,17 @@ pub struct Hello {
     pub token: Token,
     /// What Spark's authentication shares; empty: it does not authenticate.
     pub secret: Zeroizing<Vec<u8>>,
+}
+
+impl fmt::Debug for Hello {
+    /// Leaves out Spark's secret, which must not get into a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hello")
+            .field("application", &self.application)
+            .field("executor", &self.executor)
+            .field("sealed", &self.sealed)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What an executor says.
