@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +40,7 @@ class Running:
             launch.stop_group(leader, 0)
 
 
-def sparks(_home: None, place: Path, spark: Path) -> Running:
+def sparks(_home: None, place: Path, spark: Path, _executors: int) -> Running:
     """Starts Spark's own shuffle service, with the heap that Spark's script gives it."""
     port = launch.free_port()
     conf = {
@@ -63,32 +64,32 @@ def sparks(_home: None, place: Path, spark: Path) -> Running:
     return Running(leaders, conf)
 
 
-def faro(_home: None, place: Path, _spark: Path) -> Running:
-    """Starts `faro serve`, as `make jar` built it."""
-    leader = start_faro(place)
-    return Running([leader], {"spark.faro.service.directory": str(place / "service")})
+def faro(replicas: int) -> Callable[[Path | None, Path, Path, int], Running]:
+    """Starts a `faro serve` for each executor, as if each were on a host of its own: executors that
+    share one read the files of map outputs, which it lends. With replicas each copies map outputs
+    of others."""
 
+    def started(_home: None, place: Path, _spark: Path, executors: int) -> Running:
+        running = Running(
+            [],
+            {
+                "spark.faro.service.directory": "/proc/self/cwd/service",
+                "spark.executorEnv.JAVA_HOME": str(launch.java_of_services(place, place)),
+            },
+        )
+        if replicas:
+            running.conf["spark.faro.replicas"] = str(replicas)
+        try:
+            for at in range(executors):
+                host = place / f"host-{at}"
+                host.mkdir()
+                running.leaders.append(start_faro(host))
+        except RuntimeError:
+            running.stop()
+            raise
+        return running
 
-def faro_of_two_hosts(_home: None, place: Path, _spark: Path) -> Running:
-    """Starts a `faro serve` for each of two workers, as if they were two hosts; each copies the
-    other's map outputs."""
-    running = Running(
-        [],
-        {
-            "spark.faro.service.directory": "/proc/self/cwd/service",
-            "spark.faro.replicas": "1",
-            "spark.executorEnv.JAVA_HOME": str(launch.java_of_services(place, place)),
-        },
-    )
-    try:
-        for at in range(2):
-            host = place / f"host-{at}"
-            host.mkdir()
-            running.leaders.append(start_faro(host))
-    except RuntimeError:
-        running.stop()
-        raise
-    return running
+    return started
 
 
 def start_faro(place: Path):
@@ -112,7 +113,7 @@ def start_faro(place: Path):
     return leader
 
 
-def celeborn(home: Path, place: Path, _spark: Path) -> Running:
+def celeborn(home: Path, place: Path, _spark: Path, _executors: int) -> Running:
     """Starts a master and a worker, which keeps its files below `place`."""
     master, worker = launch.free_port(), launch.free_port()
     conf = place / "celeborn-conf"
@@ -152,7 +153,7 @@ def celeborn(home: Path, place: Path, _spark: Path) -> Running:
     return Running(leaders, {"spark.celeborn.master.endpoints": f"127.0.0.1:{master}"})
 
 
-def uniffle(home: Path, place: Path, spark: Path) -> Running:
+def uniffle(home: Path, place: Path, spark: Path, _executors: int) -> Running:
     """Starts a coordinator and a shuffle server, which keeps its files below `place`. They need
     Hadoop's classes, which a release may lack; they use those that come with Spark."""
     coordinator, server = launch.free_port(), launch.free_port()

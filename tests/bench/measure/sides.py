@@ -25,8 +25,8 @@ class Side:
     # The variable that names the folder of an installation; without it the side is left out.
     needs_home: str = ""
     # Starts the side's daemons from an installation (if it needs one), below a folder, beside a
-    # Spark. Returns their processes, and their addresses as settings.
-    daemons: Callable[[Path | None, Path, Path], daemons.Running] | None = None
+    # Spark, for a number of executors. Returns their processes, and their addresses as settings.
+    daemons: Callable[[Path | None, Path, Path, int], daemons.Running] | None = None
 
     @property
     def faro(self) -> bool:
@@ -84,9 +84,11 @@ def all_sides(faro_jar: Path) -> dict[str, Side]:
         "stock": Side(),
         "stock-service": Side(daemons=daemons.sparks),
         "faro-tcp": Side({**FARO, "spark.faro.fabric": "tcp"}, faro),
-        "faro-tcp-service": Side({**FARO, "spark.faro.fabric": "tcp"}, faro, daemons=daemons.faro),
+        "faro-tcp-service": Side(
+            {**FARO, "spark.faro.fabric": "tcp"}, faro, daemons=daemons.faro(replicas=0)
+        ),
         "faro-tcp-replicas": Side(
-            {**FARO, "spark.faro.fabric": "tcp"}, faro, daemons=daemons.faro_of_two_hosts
+            {**FARO, "spark.faro.fabric": "tcp"}, faro, daemons=daemons.faro(replicas=1)
         ),
         "faro-tcp-lz4": Side(
             {**FARO, "spark.faro.fabric": "tcp", "spark.faro.rowBlocks": "false"}, faro

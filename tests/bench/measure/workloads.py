@@ -133,7 +133,7 @@ class Application:
         self.logs = logs
         self.home = launch.home_of_links(place, home)
         (place / "local").mkdir()
-        self.daemons = side.daemons(side.home, place, home) if side.daemons else None
+        self.daemons = side.daemons(side.home, place, home, executors) if side.daemons else None
         conf = {**ALWAYS, **conf, **side.conf, "spark.local.dir": str(place / "local")}
         conf.update(self.daemons.conf if self.daemons else {})
         jars = [str(j) for j in [*side.jars(), *([jar] if side.own_manager else [])]]

@@ -9,7 +9,7 @@ NAMES = {
     "stock-2": "stock Spark, second heat",
     "faro-tcp": "Faro tcp",
     "faro-tcp-service": "Faro tcp, `faro serve`",
-    "faro-tcp-replicas": "Faro tcp, two `faro serve`, `replicas=1`",
+    "faro-tcp-replicas": "Faro tcp, `faro serve`, `replicas=1`",
     "faro-tcp-lz4": "Faro tcp, without row blocks",
     "faro-shm": "Faro shm",
     "netty-ctr": "Netty, AES-CTR",

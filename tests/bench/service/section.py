@@ -76,8 +76,10 @@ def write(parts):
             "`faro serve` ([service.md](service.md)) on this host, beside Spark's own shuffle "
             "service and executors that serve by themselves. Executors of one core on one host "
             "(`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` and "
-            "`--data-dir` on tmpfs), all blocks over TCP. Each side is a running application, and "
-            "the applications take turns. Figures are medians, with the lowest and highest in "
+            "`--data-dir` on tmpfs), all blocks over TCP. Each executor has a `faro serve` of its "
+            "own, as on several hosts: executors that share one read files that it lends. Spark's "
+            "shuffle service is one for all. Each side is a running application, and the "
+            "applications take turns. Figures are medians, with the lowest and highest in "
             "parentheses."
         ),
     ]
@@ -103,8 +105,8 @@ def _text(name, part):
         return _plain(
             part,
             "Copies on another host",
-            "Each executor has a `faro serve` of its own with `replicas=1`, which copies the map "
-            "outputs of the other while the job runs; both are on this machine.",
+            "With `replicas=1` each `faro serve` copies the map outputs of the other executor "
+            "while the job runs; both are on this machine.",
         )
     return _plain(part, "Jobs without faults", "")
 
