@@ -97,8 +97,14 @@ def drive(place, version, home, jobs_jar, faro_jar):
     environment = launch.environment_for(home, True, archive)
     services = []
     if version.name in WITH_SERVICE:
-        services.append(launch.start_node_service(place, place, environment))
-        conf["spark.faro.service.directory"] = str(place / "service")
+        # One for each executor, as on two hosts: executors that share one read files that it lends,
+        # and nothing is remote.
+        for at in range(2):
+            host = place / f"host-{at}"
+            host.mkdir()
+            services.append(launch.start_node_service(host, place, environment))
+        conf["spark.faro.service.directory"] = "/proc/self/cwd/service"
+        conf["spark.executorEnv.JAVA_HOME"] = str(launch.java_of_services(place, place))
     command = launch.submit_command(
         home,
         version,
