@@ -190,7 +190,7 @@ impl Loans {
         state.known.get(&id).map(|(_, loan)| Arc::clone(loan))
     }
 
-    /// Closes the files of a shuffle's outputs, once nobody reads them.
+    /// Closes the files of a shuffle's outputs, once no task reads them.
     pub(crate) fn forget(&self, shuffle: u32) {
         let mut gone = Vec::new();
         let mut state = lock(&self.state);

@@ -55,7 +55,7 @@ fn what_one_pool_gives_back_another_hears_of_and_takes() {
     let of_a = fill(&a, Purpose::Serve);
     let of_b = fill(&b, Purpose::Serve);
     assert_eq!(of_b.len(), 3 * PAGES_PER_SLAB);
-    // A refusal that meets the others' memory rings nobody: it would repeat without end.
+    // A refusal because of other pools' memory announces nothing, or it would wake itself again and again.
     assert!(b.try_lease_each(&[PAGE_BYTES; 3], Purpose::Serve).is_err());
     assert_eq!(rings.load(Ordering::Relaxed), 0);
     drop(of_a);

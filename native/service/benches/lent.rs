@@ -27,7 +27,7 @@ const BLOCK_BYTES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 /// What a reader of Spark asks for at a time.
 const REQUEST_BYTES: usize = 8 << 20;
 const UNDER_WAY: usize = 5;
-/// What is read from a file at a time.
+/// Bytes that one read takes from a file.
 const READ_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq)]

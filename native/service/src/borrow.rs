@@ -61,8 +61,8 @@ impl Client {
         Ok(readable)
     }
 
-    /// What comes is the endpoint's before another message is sent. So when the service was told that a shuffle is
-    /// removed, nothing of it can still come.
+    /// The endpoint has the files before another message is sent. So when the service was told that a shuffle is
+    /// removed, no file of it can still arrive.
     fn ask_for(
         &self,
         question: &Question<'_>,

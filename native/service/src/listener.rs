@@ -422,12 +422,12 @@ impl Connection<'_> {
         }
     }
 
-    /// Who does not take the answer ends this connection only: it has a thread of its own, and a timeout.
+    /// A reader that does not take its answer ends this connection only, which has its own thread and timeout.
     fn lend(&self, loans: Loans) -> Result<(), SocketError> {
         let files: Vec<_> = loans.files().map(AsFd::as_fd).collect();
         let outputs = loans.all.iter().filter(|lent| lent.files() > 0).count();
         if !files.is_empty() {
-            // Before the answer, so that who has it finds it counted.
+            // Before the answer, so that a reader that has it finds it counted.
             let lent = &self.service.counters.lent;
             lent.fetch_add(outputs as u64, Ordering::Relaxed);
         }

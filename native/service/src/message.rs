@@ -308,7 +308,7 @@ impl Request {
                 out.push(LEND);
                 out.extend_from_slice(&shuffle.to_le_bytes());
                 out.push(u8::from(*files));
-                // What is longer than a message is refused when it is sent.
+                // A message that is too long is refused when it is sent.
                 out.extend_from_slice(&(maps.len() as u16).to_le_bytes());
                 for map in maps {
                     out.extend_from_slice(&map.to_le_bytes());
@@ -461,7 +461,7 @@ impl Reply {
 }
 
 pub(crate) fn put(out: &mut Vec<u8>, bytes: &[u8]) {
-    // What is longer than a message is refused when it is sent.
+    // A message that is too long is refused when it is sent.
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(&bytes[..usize::from(length)]);

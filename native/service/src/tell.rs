@@ -1,6 +1,5 @@
-//! Tells services of an application, on whichever hosts, that shuffles were removed or that the
-//! application has ended. See
-//! `told`, which hears it.
+//! Tells services of an application on any hosts that shuffles were removed or that the application
+//! has ended. `told` hears it.
 
 use crate::application::security;
 use crate::replica::Asked;
@@ -42,7 +41,7 @@ pub fn tell(
 ) -> Result<usize, EndpointError> {
     let endpoint = Endpoint::start(Config {
         name: "driver".to_owned(),
-        // Each service listens on TCP. Nobody connects to this endpoint, whose card nobody has.
+        // Each service listens on TCP. No peer has this endpoint's card, so none connects to it.
         fabric: FabricChoice::Tcp,
         memory_limit: MEMORY,
         security: security(&member.application, member.sealed, &member.secret),

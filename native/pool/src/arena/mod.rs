@@ -466,8 +466,8 @@ impl Arena {
                 // All slabs are mapped, so a page must have moved between the lists during the
                 // search.
                 Ok(None) => spin_loop(),
-                // Nobody has missed a page meanwhile: there is none. To announce this would wake
-                // the thread that is refused, without end.
+                // This refusal has taken no page, so no other thread missed one. To announce it would
+                // wake the refused thread again and again.
                 Err(error @ PoolError::Exhausted { .. }) => {
                     self.admission.leave(purpose);
                     return Err(error);

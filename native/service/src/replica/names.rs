@@ -4,8 +4,8 @@
 //! ```text
 //!   shuffle 2^32 - 1, map n          page n of the list
 //!   shuffle 2^31 + s, map m          the index file of output s/m, as one block
-//!   shuffle 2^32 - 2, map s          nothing; who asks says that shuffle s was removed
-//!   shuffle 2^32 - 2, map -1         nothing; who asks says that the application has ended
+//!   shuffle 2^32 - 2, map s          nothing; the question says that shuffle s was removed
+//!   shuffle 2^32 - 2, map -1         nothing; the question says that the application has ended
 //! ```
 
 use faro_wire::{BlockId, OutputId};

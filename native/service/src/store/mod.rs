@@ -64,8 +64,8 @@ impl Store {
         })
     }
 
-    /// Finds the outputs that a service before this one has left in the directory, all of `owner`. What is not whole
-    /// is removed; how many names that were.
+    /// Finds the outputs that a service before this one has left in the directory, all of `owner`. Outputs that are
+    /// not whole are removed. Returns how many names were removed.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -269,7 +269,7 @@ impl Store {
         gone
     }
 
-    /// What is here now.
+    /// Returns what the store holds now.
     pub fn holding(&self) -> Holding {
         lock(&self.outputs).holding()
     }

@@ -113,7 +113,8 @@ impl Device {
         near: IpAddr,
         protection: Protection,
     ) -> Result<Arc<Self>, VerbsError> {
-        // The survey comes first, so that a host without devices is told so, and not to install something.
+        // The survey comes first, so that the error on a host without devices names the missing device and
+        // not a missing library.
         let choice = choose(&survey(Path::new(SYSFS)), options, near)?;
         let symbols = library()?;
         let context = open_named(symbols, &choice.device)?;
