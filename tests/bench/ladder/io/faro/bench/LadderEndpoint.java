@@ -105,7 +105,7 @@ public final class LadderEndpoint {
         transport, new OneCard(card), others, timer, System::nanoTime, conf.never, 10_000, counters);
     RateLimitedLog log = new RateLimitedLog(System.err::println, System::nanoTime);
     FallBack fallBack = new FallBack(null, others, conf, counters, log);
-    return new FaroBlockStoreClient(null, false, conf, transport, peers, null, fallBack, new DownloadFiles(spark, here),
+    return new FaroBlockStoreClient(null, false, conf, transport, peers, null, null, fallBack, new DownloadFiles(spark, here),
         id -> false, counters, System::nanoTime);
   }
 }

@@ -1,0 +1,37 @@
+"""The Java programs of the benchmarks compile against the jar and the Spark that they measure.
+
+`make test` measures nothing, so a benchmark that no longer compiles would be found only when
+somebody wants a figure.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import spark_home
+
+TESTS = Path(__file__).resolve().parents[1]
+JAR = TESTS.parent / "dist" / "faro-spark.jar"
+SPARK = "4.3.0"
+
+
+def test_the_programs_of_the_benchmarks_compile(tmp_path):
+    if not JAR.exists():
+        pytest.skip(f"there is no {JAR}: run make jar")
+    home = spark_home.ensure(spark_home.versions_named([SPARK])[0])
+    sources = [*(TESTS / "bench").rglob("*.java"), *(TESTS / "tpcds").glob("*.java")]
+    built = subprocess.run(
+        [
+            *["javac", "-nowarn", "-Xlint:none", "-proc:none"],
+            *["-d", str(tmp_path), "-cp", f"{home}/jars/*:{JAR}"],
+            *["-sourcepath", str(TESTS / "spark" / "jobs")],
+            *map(str, sorted(sources)),
+        ],
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert built.returncode == 0, built.stdout
