@@ -60,6 +60,7 @@ SCENARIOS = [
         faro_only=True,
         newest=True,
         behind="sort",
+        apart=True,
         declined_because="spark.faro.staging=onCommit behind another shuffle manager",
     ),
     Scenario(

@@ -18,7 +18,6 @@ SCENARIOS = [
         smoke=True,
     ),
     Scenario("default", RDD + BLOCKS + SQL + AQE, newest=True, jvm_defaults=True),
-    Scenario("aqe-off", SQL, {"spark.sql.adaptive.enabled": "false"}, newest=True),
     Scenario(
         "no-batch-fetch",
         ["aqeCoalesced", "aqeSkewed"],
@@ -65,10 +64,12 @@ SCENARIOS = [
         must_count=("rowWriters",),
         must_not_count=SPARK_WRITERS,
     ),
+    # Without adaptive execution, so that 200 partitions are read with these limits.
     Scenario(
         "small-limits",
-        [*FEW, "streams", "megabyteBlocks"],
+        [*FEW, "streams", "megabyteBlocks", *SQL],
         {
+            "spark.sql.adaptive.enabled": "false",
             "spark.reducer.maxSizeInFlight": "1m",
             "spark.reducer.maxReqsInFlight": "3",
             "spark.reducer.maxBlocksInFlightPerAddress": "7",

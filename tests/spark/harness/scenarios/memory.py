@@ -54,6 +54,7 @@ SCENARIOS = [
         ["megabyteBlocks", "sqlWideJoin", "sqlJoin"],
         {"spark.faro.memory.limit": "64m", "spark.shuffle.compress": "false"},
         faro_only=True,
+        newest=True,
         cores=8,
     ),
     executor_shape("tcp", "tcp", ["manyOutputs", "sqlLargeJoin"]),

@@ -21,6 +21,7 @@ SCENARIOS = [
         ["sqlJoin", "killInMap"],
         {**AUTHENTICATE, "spark.task.maxFailures": "8"},
         faro_only=True,
+        newest=True,
         must_count=("sealedChannel", "remoteBlocks.shm"),
         no_log_has=SECRETS,
     ),

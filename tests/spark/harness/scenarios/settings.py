@@ -26,7 +26,9 @@ BAD_VALUES = [
 ]
 
 SCENARIOS = [
-    Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, newest=True),
+    Scenario(
+        "fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, newest=True, apart=True
+    ),
     # Four executors: with fewer, all of them are in one group and there is no schedule.
     Scenario(
         "exchange-grouped",
@@ -47,6 +49,7 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         faro_only=True,
+        newest=True,
         bad_values=[("spark.faro.fallback", "never", "spark.shuffle.sort.io.plugin.class")],
     ),
     # Executors recover what their predecessors left on a volume (spark-kubernetes).
@@ -163,5 +166,7 @@ SCENARIOS = [
         other_version="jars",
         must_log_once=("Faro's jar is on the class path in more than one version",),
     ),
-    Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
+    Scenario(
+        "bad-values", ["badConfig"], faro=ANY, faro_only=True, newest=True, bad_values=BAD_VALUES
+    ),
 ]
