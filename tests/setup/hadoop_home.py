@@ -70,7 +70,7 @@ def resolve(artifacts, scratch, to, transitive):
     pom.write_text(POM.format(dependencies=dependencies))
     spark_home.run(
         [
-            *("mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies"),
+            *("mvn", "-q", "-B", "-f", pom, spark_home.COPY_DEPENDENCIES),
             "-DincludeScope=runtime",
             f"-DexcludeTransitive={str(not transitive).lower()}",
             f"-DoutputDirectory={to}",

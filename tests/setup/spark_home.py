@@ -158,6 +158,10 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 
+# Named in full: a prefix is looked up in lists that Maven keeps, also that it once had none.
+COPY_DEPENDENCIES = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+
+
 def fill_from_maven(version, home, scratch):
     pom = Path(scratch) / "pom.xml"
     pom.write_text(POM.format(scala=version.scala, spark=version.spark))
@@ -168,7 +172,7 @@ def fill_from_maven(version, home, scratch):
             "-B",
             "-f",
             pom,
-            "dependency:copy-dependencies",
+            COPY_DEPENDENCIES,
             "-DincludeScope=runtime",
             f"-DoutputDirectory={home / 'jars'}",
         ]
