@@ -59,6 +59,7 @@ class Run:
     executor_logs: dict = field(default_factory=dict)
     # By container: why it ended, where that was not by itself.
     ends: dict = field(default_factory=dict)
+    limit: float = TIME_LIMIT
 
     def lines(self, prefix):
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]

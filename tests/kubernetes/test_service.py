@@ -107,8 +107,8 @@ def test_tracked(submitter, record_property):
     conf = {
         **ELASTIC,
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-        # More than run map tasks before they are done.
-        "spark.dynamicAllocation.maxExecutors": "6",
+        # One more than there are map tasks: on a slow machine each executor may run one.
+        "spark.dynamicAllocation.maxExecutors": "17",
     }
     run, problems = submitter.run("4.3.0", "tracked", ["idleGivenBack"], conf, main="PodJobs")
     problems += [] if run.counted("remoteBlocks") else ["no block came through Faro"]
