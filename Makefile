@@ -53,10 +53,10 @@ setup-tests:
 jar: setup $(JAR)
 
 # The order-only set-up comes first and makes nothing out of date.
-$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/sbom.py | setup
+$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@tests/setup/build-jar $@ --command
 
-$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/sbom.py | setup
+$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@FARO_JAR_ARCHS="" tests/setup/build-jar $@ --beside Spark 'tests/demo/run --fetch spark' \
 	  --beside 'TPC-DS-derived data' 'tests/demo/run --fetch data'
 

@@ -4,6 +4,7 @@ function of their content, and checksums."""
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import xml.etree.ElementTree as ET
 import zipfile
@@ -16,6 +17,10 @@ DATE = (2025, 1, 1, 0, 0, 0)
 POM = "{http://maven.apache.org/POM/4.0.0}"
 # Addresses under it are reserved (RFC 2606).
 PLACEHOLDER = ".example/"
+# The property of pom.xml with the repository's address, and the variable that goes before it.
+ADDRESS = "faro.url"
+VARIABLE = "FARO_URL"
+ALLOWED = re.compile(r"https://[^\s/]+/\S*[^\s/]")
 
 
 class Wrong(Exception):
@@ -51,6 +56,12 @@ def project(root: Path = ROOT) -> Project:
             raise Wrong(f"pom.xml has no element {name}")
         return found
 
+    address = os.environ.get(VARIABLE) or text(parent, f"properties/{POM}{ADDRESS}")
+    if not ALLOWED.fullmatch(address):
+        raise Wrong(f"the address {address!r} is not possible; https://HOST/PATH is")
+    for element in parent.iter():
+        if element.text:
+            element.text = element.text.replace(f"${{{ADDRESS}}}", address)
     parts = {}
     for name in ("licenses", "developers", "scm"):
         element = parent.find(f"{POM}{name}")

@@ -206,6 +206,20 @@ class TestAll:
         other = write_all(tmp_path / "again", project)
         assert (other / "SHA256SUMS").read_text() == (release / "SHA256SUMS").read_text()
 
+    def test_the_address_is_a_placeholder_until_the_publisher_gives_one(self, monkeypatch):
+        monkeypatch.delenv(artifacts.VARIABLE, raising=False)
+        assert not artifacts.project().is_placed
+        monkeypatch.setenv(artifacts.VARIABLE, "https://forge.test/faro")
+        given = artifacts.project()
+        assert given.is_placed
+        pom = ET.fromstring(maven.pom(given))
+        assert pom.findtext(f"{POM}url") == "https://forge.test/faro"
+        assert pom.findtext(f"{POM}scm/{POM}connection") == "scm:git:https://forge.test/faro.git"
+        assert "${" not in maven.pom(given)
+        monkeypatch.setenv(artifacts.VARIABLE, "forge.test/faro/")
+        with pytest.raises(artifacts.Wrong, match=r"forge\.test"):
+            artifacts.project()
+
     def test_versions_that_differ_are_an_error(self, tmp_path):
         (tmp_path / "shuffle-plugin").mkdir()
         for name in ("pom.xml", "shuffle-plugin/pom.xml"):

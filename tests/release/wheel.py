@@ -1,12 +1,13 @@
 """The wheel `faro-spark`: the package `faro` with the jar in it.
 
-Written here and not by a build tool: it is an archive of five files, and a function of them.
+Written here and not by a build tool: it is an archive of six files, and a function of them.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import zipfile
 from pathlib import Path
 
 from artifacts import ROOT, Project, archive
@@ -15,6 +16,8 @@ NAME = "faro_spark"
 PACKAGE = ROOT / "python" / "faro"
 # Java's class files and the libraries of all architectures are in the jar.
 TAG = "py3-none-any"
+# The licences of what is linked into the jar's libraries (tests/setup/licences.py).
+LICENCES = "META-INF/THIRD-PARTY.txt"
 METADATA = """\
 Metadata-Version: 2.1
 Name: faro-spark
@@ -43,6 +46,8 @@ def entries(project: Project, jar: Path) -> dict[str, bytes]:
         description=documentation.strip(),
     )
     info = f"{NAME}-{project.version}.dist-info"
+    with zipfile.ZipFile(jar) as opened:
+        licences = opened.read(LICENCES)
     return {
         **{f"faro/{name}": content for name, content in sources.items()},
         "faro/faro-spark.jar": jar.read_bytes(),
@@ -52,6 +57,7 @@ def entries(project: Project, jar: Path) -> dict[str, bytes]:
             f"Root-Is-Purelib: true\nTag: {TAG}\n"
         ).encode(),
         f"{info}/LICENSE": (ROOT / "LICENSE").read_bytes(),
+        f"{info}/THIRD-PARTY.txt": licences,
     }
 
 

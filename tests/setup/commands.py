@@ -5,18 +5,21 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import licences
 import sbom
 
 ARCHITECTURES = ("x86_64", "aarch64")
 
 
 def put(folder: Path, programs: dict[str, Path]) -> list[Path]:
-    """Copies the programs (by architecture) as faro-ARCHITECTURE, with their bill of materials
-    beside them; none of an older build stays."""
+    """Copies the programs (by architecture) as faro-ARCHITECTURE, with their bill of materials and
+    the licences of what is linked in beside them; none of an older build stays."""
     for arch in ARCHITECTURES:
         (folder / f"faro-{arch}").unlink(missing_ok=True)
     for arch, program in programs.items():
         shutil.copyfile(program, folder / f"faro-{arch}")
         (folder / f"faro-{arch}").chmod(0o755)
     (folder / "faro.cdx.json").write_text(sbom.of_commands(programs))
+    texts = licences.of_files("the command faro", sbom.COMMAND, programs)
+    (folder / licences.BESIDE).write_text(texts)
     return [folder / f"faro-{arch}" for arch in programs]

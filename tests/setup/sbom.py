@@ -9,6 +9,7 @@ machine.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import re
@@ -131,6 +132,16 @@ class Crates:
         return component
 
 
+def crates_of(crate: str, architectures: Iterable[str]) -> Crates:
+    """The same object each time, as cargo is asked for it."""
+    return _crates(crate, tuple(sorted(architectures)))
+
+
+@functools.cache
+def _crates(crate: str, architectures: tuple[str, ...]) -> Crates:
+    return Crates(crate, architectures)
+
+
 def toolchain(library: bytes) -> list[dict]:
     """What compiler and linker put into a library or program."""
     rust = re.search(rb"rustc version (\d[\w.-]*) \((\w+)", library)
@@ -177,7 +188,7 @@ class Files(NamedTuple):
 
 def built_of(crate: str, files: dict[str, Path], name_of: Callable[[str, Path], str]) -> Files:
     """The files of a crate, by architecture."""
-    crates = Crates(crate, files)
+    crates = crates_of(crate, files)
     components, edges, parts = [], dict(crates.uses), {}
     for arch, path in files.items():
         content = path.read_bytes()

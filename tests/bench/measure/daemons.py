@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,6 +39,17 @@ class Running:
     def stop(self) -> None:
         for leader in self.leaders:
             launch.stop_group(leader, 0)
+
+
+def start_guarded(command: list, log: Path, place: Path, environment: dict | None = None):
+    """Starts a daemon that the kernel kills when this program's main thread ends, however it ends:
+    a signal may come before the daemon is noted anywhere. To be called by the main thread."""
+    setpriv = shutil.which("setpriv")
+    guard = [setpriv, "--pdeathsig", "KILL", "--"] if setpriv else []
+    with log.open("wb") as out:
+        return launch.start_group(
+            [*guard, *map(str, command)], stdout=out, cwd=place, env=environment
+        )
 
 
 def sparks(_home: None, place: Path, spark: Path, _executors: int) -> Running:
@@ -84,7 +96,7 @@ def faro(replicas: int) -> Callable[[Path | None, Path, Path, int], Running]:
                 host = place / f"host-{at}"
                 host.mkdir()
                 running.leaders.append(start_faro(host))
-        except RuntimeError:
+        except BaseException:
             running.stop()
             raise
         return running
@@ -102,8 +114,7 @@ def start_faro(place: Path):
         *("--socket-dir", socket_dir, "--data-dir", place / "kept"),
         *("--address", "127.0.0.1", "--fabric", "tcp"),
     ]
-    with log.open("wb") as out:
-        leader = launch.start_group([str(part) for part in command], stdout=out, cwd=place)
+    leader = start_guarded(command, log, place)
     deadline = time.monotonic() + launch.LISTENS_WITHIN
     while not (socket_dir / "faro-serve.sock").exists():
         if leader.poll() is not None or time.monotonic() > deadline:
@@ -200,10 +211,7 @@ def start(
 ) -> None:
     """Adds a process once it listens. If it does not listen, ends all processes."""
     log = place / f"{name}.log"
-    with log.open("wb") as out:
-        leader = launch.start_group(
-            [str(part) for part in command], stdout=out, cwd=place, env=environment
-        )
+    leader = start_guarded(command, log, place, environment)
     leaders.append(leader)
     if not launch.listens(leader, port):
         Running(leaders, {}).stop()

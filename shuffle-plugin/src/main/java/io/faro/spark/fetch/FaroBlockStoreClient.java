@@ -192,6 +192,11 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
         services.failed(call.peer, reason);
       }
     }
+
+    @Override
+    public String server(PeerKey peer) {
+      return "service of " + peer.host;
+    }
   }
 
   /** The services that have copies, and which of them has which. */
@@ -229,6 +234,11 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
         replicas.peers.failed(call.peer, reason);
       }
     }
+
+    @Override
+    public String server(PeerKey place) {
+      return "service " + place.port + " with copies of " + executor.host;
+    }
   }
 
   @Override
@@ -254,7 +264,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
     }
     long running = call.nanosRunning();
     if (running >= 0) {
-      counters.traffic.ended(call.shuffle(), call.peer.toString(), call.delivered, running);
+      counters.traffic.ended(call.shuffle(), call.server(), call.delivered, running);
     }
   }
 

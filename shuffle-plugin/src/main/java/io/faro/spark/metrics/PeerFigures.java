@@ -2,7 +2,7 @@ package io.faro.spark.metrics;
 
 /** Figures of one executor's fetches from one peer. The fields are public for Spark's JSON mapper. */
 public final class PeerFigures {
-  /** Executor id, host and port, as in the log. */
+  /** Executor id, host and port, as in the log; or the node service, by its host. */
   public String peer;
   public long requests;
   public long blocks;

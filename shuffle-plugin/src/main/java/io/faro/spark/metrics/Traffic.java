@@ -154,7 +154,7 @@ public final class Traffic {
   }
 
   /** The peers with the longest request so far, longest first. */
-  synchronized List<PeerFigures> slowest(int max) {
+  public synchronized List<PeerFigures> slowest(int max) {
     List<PeerFigures> all = new ArrayList<>(peers.values());
     all.sort(Comparator.comparingLong((PeerFigures peer) -> -peer.slowestNanos));
     List<PeerFigures> copies = new ArrayList<>();

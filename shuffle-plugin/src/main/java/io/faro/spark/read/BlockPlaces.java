@@ -28,6 +28,11 @@ final class BlockPlaces implements ReadPlan.Places {
     own = blocks.blockManagerId().executorId();
   }
 
+  /** All blocks come from their executors, also where these are on this host. */
+  static ReadPlan.Places overTheNetwork(BlockManager blocks) {
+    return address -> HostDirectories.ofThisHost(blocks, address) ? ReadPlan.Place.HIDDEN : ReadPlan.Place.REMOTE;
+  }
+
   @Override
   public boolean[] lent(BlockManagerId address, Parts parts) {
     return address.executorId().equals(own) || !near.contains(address.executorId())

@@ -2,6 +2,7 @@ package io.faro.spark.read;
 
 import java.io.IOException;
 import java.io.InputStream;
+import java.util.BitSet;
 import org.apache.spark.TaskKilledException;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
@@ -22,8 +23,8 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   private final ShuffleReadMetricsReporter metrics;
   /** The first part that was not counted. */
   private int counted;
-  /** From {@code first} on: parts that came by another way. {@code null}: none did. */
-  private ManagedBuffer[] replaced;
+  /** Parts that were left to be fetched over the network, and are no longer among these. */
+  private final BitSet left = new BitSet();
 
   /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */
   FileRecords(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
@@ -40,14 +41,15 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   }
 
   @Override
-  public InputStream open() {
-    return new PartsStream(this, first, end);
+  public InputStream open() throws IOException {
+    PartsStream stream = new PartsStream(this, first, end);
+    return stream.hasBytes() ? stream : null;
   }
 
   @Override
   public ManagedBuffer part(int i) throws FetchFailedException {
-    if (replaced != null && replaced[i - first] != null) {
-      return replaced[i - first];
+    if (left.get(i)) {
+      return null;
     }
     ManagedBuffer bytes;
     try {
@@ -55,23 +57,32 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
       if (bytes == null) {
         bytes = files.bySpark(parts, i);
       }
+      if (bytes.size() == 0) {
+        throw new IOException("its file has no bytes of it");
+      }
     } catch (TaskKilledException e) {
       throw e;
     } catch (Exception e) {
+      if (leave(i, e.toString(), false)) {
+        return null;
+      }
       throw failure.failed(files.address(), parts, i, "its files cannot be found or read", e);
-    }
-    if (bytes.size() == 0) {
-      throw failure.failed(files.address(), parts, i, "its file has no bytes of it", null);
     }
     if (i == counted) {
       counted++;
-      if (bytes instanceof FetchedPart) {
-        ((FetchedPart) bytes).count(metrics);
-      } else {
-        files.count(metrics, 1, bytes.size());
-      }
+      files.count(metrics, 1, bytes.size());
     }
     return bytes;
+  }
+
+  /** False: there is no other way to the part than these files. */
+  private boolean leave(int i, String problem, boolean corrupt) {
+    boolean leaves = files.leave(parts, i, problem, corrupt);
+    left.set(i, leaves);
+    if (leaves && i == counted) {
+      counted++;
+    }
+    return leaves;
   }
 
   @Override
@@ -83,30 +94,22 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   @Override
   public boolean failed(Throwable problem, boolean decompressing, boolean handedOut)
       throws IOException, FetchFailedException {
+    int leftBefore = left.cardinality();
     for (int i = first; i < end; i++) {
       ManagedBuffer bytes = part(i);
+      if (bytes == null) {
+        continue;
+      }
       Throwable found = decompressing && end - first == 1
           ? problem : decompression.problem(PartsStream.open(bytes));
       if (found != null) {
-        if (handedOut || bytes instanceof FetchedPart || !files.hasOtherWay()) {
+        if (handedOut || !leave(i, found.toString(), true)) {
           throw failure.corrupt(files.address(), parts, i, found.toString(), bytes);
         }
-        replace(i, found.toString());
         return true;
       }
     }
-    return false;
-  }
-
-  private void replace(int i, String problem) throws FetchFailedException {
-    if (replaced == null) {
-      replaced = new ManagedBuffer[end - first];
-    }
-    try {
-      replaced[i - first] = files.otherWay(parts, i, problem, true);
-    } catch (IOException e) {
-      throw failure.failed(files.address(), parts, i, "corrupt, and not fetched once more", e.getCause());
-    }
+    return !handedOut && left.cardinality() > leftBefore;
   }
 
   @Override

@@ -102,27 +102,21 @@ final class FileRows implements RowSource {
       return;
     }
     int at = first + part;
-    ManagedBuffer bytes;
-    if (files.hasOtherWay() && !handedOut) {
-      bytes = otherWay(at, problem, corrupt);
-    } else {
-      bytes = bySpark(at, problem);
-      if (corrupt) {
-        throw failure.corrupt(files.address(), parts, at, problem, bytes);
-      } else if (handedOut) {
-        throw failure.failed(files.address(), parts, at, problem, null);
-      }
-    }
     count(at);
-    if (bytes instanceof FetchedPart) {
-      ((FetchedPart) bytes).count(metrics);
-      counted = at + 1;
-    } else {
-      files.count(metrics, 0, bytes.size());
+    next = at + 1;
+    if (!handedOut && files.leave(parts, at, problem, corrupt)) {
+      counted = next;
+      return;
     }
+    ManagedBuffer bytes = bySpark(at, problem);
+    if (corrupt) {
+      throw failure.corrupt(files.address(), parts, at, problem, bytes);
+    } else if (handedOut) {
+      throw failure.failed(files.address(), parts, at, problem, null);
+    }
+    files.count(metrics, 0, bytes.size());
     InputStream stream = bytes.createInputStream();
     bySpark = new StreamRows(new StreamPart(stream, files.address(), parts.only(at), failure), chunk);
-    next = at + 1;
   }
 
   private ManagedBuffer bySpark(int at, String problem) throws FetchFailedException {
@@ -132,14 +126,6 @@ final class FileRows implements RowSource {
       throw e;
     } catch (Exception e) {
       throw failure.failed(files.address(), parts, at, problem, e);
-    }
-  }
-
-  private ManagedBuffer otherWay(int at, String problem, boolean corrupt) throws FetchFailedException {
-    try {
-      return files.otherWay(parts, at, problem, corrupt);
-    } catch (IOException e) {
-      throw failure.failed(files.address(), parts, at, problem, e.getCause());
     }
   }
 

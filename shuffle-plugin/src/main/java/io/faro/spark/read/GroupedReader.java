@@ -35,8 +35,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
   private final Decompression decompression;
   private final FileChunk chunk;
   private final Deque<RecordSource> local = new ArrayDeque<>();
-  /** {@code null}: all parts are in files of this host. */
-  private FetchedBlocks fetched;
+  private PlanFetches fetches;
 
   GroupedReader(RowReaders readers, ReadPlan plan, ShuffleDependency<?, ?, ?> dependency, TaskContext context,
       ShuffleReadMetricsReporter metrics) {
@@ -56,7 +55,7 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     ReaderEnd end = new ReaderEnd();
     RecordIterator records = new RecordIterator(
         this::nextSource, dependency.serializer().newInstance(), decompression, context, metrics, end::run);
-    fetched = PlanStart.of(readers, plan, blocks, context, metrics, records::close, end, this::addLocal);
+    fetches = PlanFetches.start(readers, plan, blocks, context, metrics, records::close, end, this::addLocal);
     return combined(new InterruptibleIterator<>(context, records));
   }
 
@@ -83,7 +82,8 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     if (!local.isEmpty()) {
       return local.remove();
     }
-    if (fetched == null || !fetched.advance()) {
+    FetchedBlocks fetched = fetches.next();
+    if (fetched == null) {
       return null;
     }
     GroupBuffer group = fetched.group();

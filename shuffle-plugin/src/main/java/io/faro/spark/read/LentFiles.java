@@ -3,7 +3,6 @@ package io.faro.spark.read;
 import io.faro.Endpoint;
 import io.faro.rows.FilePart;
 import java.io.IOException;
-import java.util.concurrent.ExecutionException;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.storage.BlockManagerId;
@@ -13,7 +12,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Another executor's, lent by the node service of this host, which keeps them. The executor may have ended. The
  * endpoint holds a bounded number of them open: one that it has closed is borrowed again. What is lent no more, or
- * turns out to be damaged, comes over the network.
+ * turns out to be damaged, is left to the fetch over the network.
  */
 final class LentFiles implements LocalFiles {
   private static final Logger LOG = LoggerFactory.getLogger(LentFiles.class);
@@ -23,13 +22,13 @@ final class LentFiles implements LocalFiles {
   private final BlockManagerId address;
   private final Lender lender;
   private final Endpoint endpoint;
-  private final PartFetch network;
+  private final NotLent notLent;
 
-  LentFiles(BlockManagerId address, Lender lender, Endpoint endpoint, PartFetch network) {
+  LentFiles(BlockManagerId address, Lender lender, Endpoint endpoint, NotLent notLent) {
     this.address = address;
     this.lender = lender;
     this.endpoint = endpoint;
-    this.network = network;
+    this.notLent = notLent;
   }
 
   @Override
@@ -48,7 +47,10 @@ final class LentFiles implements LocalFiles {
     if (part == null && resolve(parts, i)) {
       part = find(parts, i);
     }
-    return part == null ? fetched(parts, i, false) : new LentPart(part, () -> resolve(parts, i));
+    if (part == null) {
+      throw new IOException("the node service lends its file no more, or the file does not have it");
+    }
+    return new LentPart(part, () -> resolve(parts, i));
   }
 
   private FilePart find(Parts parts, int i) {
@@ -56,33 +58,14 @@ final class LentFiles implements LocalFiles {
   }
 
   @Override
-  public boolean hasOtherWay() {
-    return true;
-  }
-
-  @Override
-  public ManagedBuffer otherWay(Parts parts, int i, String problem, boolean corrupt) throws IOException {
+  public boolean leave(Parts parts, int i, String problem, boolean corrupt) {
     if (corrupt) {
       LOG.warn("Faro: block {} of {} is corrupt ({}) and is fetched once more", parts.id(i), address, problem);
     } else {
       LOG.debug("Faro: block {} of {} is not read from lent files: {}", parts.id(i), address, problem);
     }
-    return fetched(parts, i, corrupt);
-  }
-
-  /** A copy on the heap: there are few of these, and nothing has to be released when the task ends. */
-  private ManagedBuffer fetched(Parts parts, int i, boolean again) throws IOException {
-    ManagedBuffer bytes;
-    try {
-      bytes = network.fetch(address, parts, i, again);
-    } catch (ExecutionException e) {
-      throw new IOException("not fetched over the network: " + e.getCause(), e.getCause());
-    }
-    try {
-      return FetchedPart.copy(bytes);
-    } finally {
-      bytes.release();
-    }
+    notLent.add(address, parts, i);
+    return true;
   }
 
   @Override

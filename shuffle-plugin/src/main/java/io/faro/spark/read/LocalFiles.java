@@ -16,19 +16,12 @@ interface LocalFiles {
   /** A part as Spark reads it. */
   ManagedBuffer bySpark(Parts parts, int i) throws Exception;
 
-  /** Whether there is another way to the bytes than these files. */
-  default boolean hasOtherWay() {
-    return false;
-  }
-
   /**
-   * A part by the other way; {@code corrupt}: these files have other bytes than were written. The bytes are on the
-   * heap.
-   *
-   * @throws IOException they do not arrive; its cause says why
+   * Leaves a part to be fetched over the network when all files were read; false: there is no other way to it than
+   * these files. {@code corrupt}: they have other bytes than were written.
    */
-  default ManagedBuffer otherWay(Parts parts, int i, String problem, boolean corrupt) throws IOException {
-    throw new IllegalStateException("there is no other way to " + parts.id(i));
+  default boolean leave(Parts parts, int i, String problem, boolean corrupt) {
+    return false;
   }
 
   /** Counts parts, and bytes of parts, that were read from the files. */

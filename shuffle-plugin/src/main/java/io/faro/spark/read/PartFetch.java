@@ -6,7 +6,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.storage.BlockManagerId;
 
-/** Fetches one part over the network, and waits for it. */
+/** Fetches one part once more over the network, and waits for it. */
 final class PartFetch {
   private final PartClient client;
   private final TaskContext context;
@@ -17,12 +17,11 @@ final class PartFetch {
   }
 
   /**
-   * The bytes of part {@code at}; the caller owns their one reference.
+   * The bytes of part {@code at}, which arrived damaged, by another way; the caller owns their one reference.
    *
-   * @param again whether the bytes arrived damaged: by another way then
    * @throws ExecutionException the part does not arrive, for this cause
    */
-  ManagedBuffer fetch(BlockManagerId address, Parts parts, int at, boolean again) throws ExecutionException {
+  ManagedBuffer fetch(BlockManagerId address, Parts parts, int at) throws ExecutionException {
     CompletableFuture<ManagedBuffer> arrival = new CompletableFuture<>();
     PartClient.Listener listener = new PartClient.Listener() {
       @Override
@@ -37,11 +36,7 @@ final class PartFetch {
         arrival.completeExceptionally(cause);
       }
     };
-    if (again) {
-      client.fetchAgain(address.host(), address.port(), address.executorId(), parts.only(at), listener);
-    } else {
-      client.fetch(address.host(), address.port(), address.executorId(), parts.only(at), listener);
-    }
+    client.fetchAgain(address.host(), address.port(), address.executorId(), parts.only(at), listener);
     boolean taken = false;
     try {
       ManagedBuffer bytes = TaskWait.get(arrival, context);

@@ -15,6 +15,7 @@ import org.apache.spark.shuffle.FetchFailedException;
 final class PartsStream extends InputStream {
   /** Gives the bytes of parts, by position. */
   interface Bytes {
+    /** {@code null}: the part is left out. */
     ManagedBuffer part(int i) throws FetchFailedException;
 
     /** Returns the failure that ends the task because part {@code i} cannot be read. */
@@ -54,7 +55,7 @@ final class PartsStream extends InputStream {
   @Override
   public int read(byte[] to, int offset, int length) throws IOException {
     int read = 0;
-    while (read < length && (in != null || next())) {
+    while (read < length && hasBytes()) {
       try {
         int now = in.read(to, offset + read, (int) Math.min(length - read, left));
         if (now < 0 && left > 0) {
@@ -74,21 +75,28 @@ final class PartsStream extends InputStream {
     return read == 0 && length > 0 ? -1 : read;
   }
 
+  /** Returns whether there is a byte left to read; opens the next part for that. */
+  boolean hasBytes() throws IOException {
+    return in != null || next();
+  }
+
   /** Opens the next part; false: there is none. */
   private boolean next() throws IOException {
-    if (at == end) {
-      return false;
+    for (; at < end; at++) {
+      try {
+        ManagedBuffer part = bytes.part(at);
+        if (part != null) {
+          left = part.size();
+          in = open(part);
+          return true;
+        }
+      } catch (FetchFailedException e) {
+        throw SneakyThrow.raise(e);
+      } catch (IOException e) {
+        throw SneakyThrow.raise(bytes.unreadable(at, e));
+      }
     }
-    try {
-      ManagedBuffer part = bytes.part(at);
-      left = part.size();
-      in = open(part);
-    } catch (FetchFailedException e) {
-      throw SneakyThrow.raise(e);
-    } catch (IOException e) {
-      throw SneakyThrow.raise(bytes.unreadable(at, e));
-    }
-    return true;
+    return false;
   }
 
   @Override

@@ -21,10 +21,19 @@ final class ReaderEnd implements TaskCompletionListener {
   /** {@code null}: not there yet, or ended. Guarded by this. */
   private Records records;
   private GroupFetch client;
+  private boolean ended;
 
-  synchronized void begin(Records of, GroupFetch from) {
+  synchronized void begin(Records of) {
     records = of;
-    client = from;
+  }
+
+  /** {@code from}: what is asked for blocks from now on; what was asked before has answered. */
+  synchronized void fetches(GroupFetch from) {
+    if (ended) {
+      from.close();
+    } else {
+      client = from;
+    }
   }
 
   /** From any thread. */
@@ -32,6 +41,7 @@ final class ReaderEnd implements TaskCompletionListener {
     Records of;
     GroupFetch from;
     synchronized (this) {
+      ended = true;
       of = records;
       from = client;
       records = null;

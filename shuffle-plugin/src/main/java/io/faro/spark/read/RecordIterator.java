@@ -1,6 +1,7 @@
 package io.faro.spark.read;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.util.NoSuchElementException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.TaskKilledException;
@@ -103,15 +104,23 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
 
   /** Opens the source, after a problem once more. False: there are no more. */
   private boolean open() throws IOException, FetchFailedException {
-    if (source == null) {
-      context.killTaskIfInterrupted();
-      source = sources.next();
+    InputStream bytes = null;
+    while (bytes == null) {
       if (source == null) {
-        return false;
+        context.killTaskIfInterrupted();
+        source = sources.next();
+        if (source == null) {
+          return false;
+        }
+        handedOut = false;
       }
-      handedOut = false;
+      bytes = source.open();
+      if (bytes == null) {
+        source.close();
+        source = null;
+      }
     }
-    stream = new GuardedStream(source.open(), decompression);
+    stream = new GuardedStream(bytes, decompression);
     records = serializer.deserializeStream(stream).asKeyValueIterator();
     if (closed) {
       throw new IllegalStateException("the task has ended");

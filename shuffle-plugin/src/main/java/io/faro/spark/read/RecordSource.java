@@ -6,11 +6,14 @@ import org.apache.spark.shuffle.FetchFailedException;
 
 /** Parts whose bytes are decompressed and deserialised as one stream of records, and what happens if that fails. */
 interface RecordSource {
-  /** The bytes of the parts, one part after the other, from the first one on. Closing the stream releases no part. */
+  /**
+   * The bytes of the parts, one part after the other, from the first one on; {@code null}: it has no parts (any more).
+   * Closing the stream releases no part.
+   */
   InputStream open() throws IOException, FetchFailedException;
 
   /**
-   * The stream could not be read to its end. True: {@link #open} it anew, a part was replaced. False: each part, looked
+   * The stream could not be read to its end. True: {@link #open} it anew, a part was replaced or left out. False: each part, looked
    * at alone, can be decompressed, so that the problem is not of the shuffle. Throws what ends the task otherwise.
    *
    * @param problem what was thrown

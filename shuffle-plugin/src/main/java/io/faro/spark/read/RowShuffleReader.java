@@ -30,8 +30,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
   private final StreamRows.Chunk chunk = new StreamRows.Chunk();
   private final Deque<RowSource> local = new ArrayDeque<>();
   private final SecondFetch secondFetch;
-  /** {@code null}: all parts are in files of this host. */
-  private FetchedBlocks fetched;
+  private PlanFetches fetches;
 
   RowShuffleReader(RowReaders readers, ReadPlan plan, int fields, TaskContext context,
       ShuffleReadMetricsReporter metrics) {
@@ -49,7 +48,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     ReaderEnd end = new ReaderEnd();
     RowReader reader = RowReader.open(readers.conf.codec);
     RowIterator<K, C> rows = new RowIterator<>(this::nextSource, reader, fields, context, metrics, end::run);
-    fetched = PlanStart.of(readers, plan, blocks, context, metrics, rows::close, end, this::addLocal);
+    fetches = PlanFetches.start(readers, plan, blocks, context, metrics, rows::close, end, this::addLocal);
     return rows;
   }
 
@@ -64,7 +63,8 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     if (!local.isEmpty()) {
       return local.remove();
     }
-    if (fetched == null || !fetched.advance()) {
+    FetchedBlocks fetched = fetches.next();
+    if (fetched == null) {
       return null;
     }
     GroupBuffer group = fetched.group();

@@ -39,7 +39,7 @@ final class SecondFetch {
     LOG.warn("Faro: block {} of {} is corrupt ({}) and is fetched once more", group.parts.id(at), group.address,
         problem);
     try {
-      return network.fetch(group.address, group.parts, at, true);
+      return network.fetch(group.address, group.parts, at);
     } catch (ExecutionException e) {
       throw failure.failed(group.address, group.parts, at, "corrupt, and not fetched once more", e.getCause());
     }

@@ -215,7 +215,7 @@ final class PageHtml {
       return;
     }
     pairs.sort(Comparator.comparingLong((Pair pair) -> -pair.peer.slowestNanos));
-    html.raw("<h4>Slowest pairs of executors</h4>").raw(Html.TABLE);
+    html.raw("<h4>Slowest pairs of client and server</h4>").raw(Html.TABLE);
     html.heads("Client", "Server", "Slowest request", "Mean request", "Requests", "Blocks", "Bytes");
     for (Pair pair : pairs.subList(0, Math.min(MAX_PEERS, pairs.size()))) {
       PeerFigures peer = pair.peer;

@@ -8,6 +8,8 @@ import io.faro.Failures;
 import io.faro.FetchError;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
+import java.util.TreeMap;
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
@@ -60,6 +62,25 @@ class ServiceFirstTest {
     assertEquals(2, h.counters.serviceBlocks.sum());
     assertEquals(2, h.counters.executorBlocks.sum());
     assertEquals(h.counters.executorBytes.sum(), h.counters.serviceBytes.sum());
+    h.assertNothingLeaks();
+  }
+
+  /** The tab shows these names. */
+  @Test
+  void theFiguresNameWhatServed() {
+    h.fetch(ClientHarness.blocks(4));
+    FakeTransport.Started first = last(SERVICE);
+    h.transport.arrive(first, 0, 4, 3);
+    first.listener.onComplete();
+    FakeTransport.Started second = last(EXECUTOR);
+    h.transport.arrive(second, 0, 1);
+    second.listener.onComplete();
+    Map<String, Long> blocks = new TreeMap<>();
+    h.counters.traffic.slowest(10).forEach(peer -> blocks.put(peer.peer, peer.blocks));
+    Map<String, Long> expected = new TreeMap<>();
+    expected.put("service of 10.0.0.7", 3L);
+    expected.put("executor 3 at 10.0.0.7:7777", 1L);
+    assertEquals(expected, blocks);
     h.assertNothingLeaks();
   }
 

@@ -22,7 +22,8 @@ class ReaderEndTest {
   @Test
   void closesOnce() {
     ReaderEnd end = new ReaderEnd();
-    end.begin(() -> closed++, client());
+    end.begin(() -> closed++);
+    end.fetches(client());
     end.run();
     assertEquals(11, closed);
     end.onTaskCompletion(null);
@@ -34,14 +35,27 @@ class ReaderEndTest {
     ReaderEnd end = new ReaderEnd();
     end.begin(() -> {
       throw new IOException("no");
-    }, client());
+    });
+    end.fetches(client());
     end.run();
     assertEquals(10, closed);
     ReaderEnd other = new ReaderEnd();
     other.begin(() -> {
       throw new IllegalStateException("no");
-    }, client());
+    });
+    other.fetches(client());
     assertThrows(IllegalStateException.class, other::run);
     assertEquals(20, closed);
+  }
+
+  /** Another thread than the task's may still read. */
+  @Test
+  void requestsThatBeginAfterTheEndEndAtOnce() {
+    ReaderEnd end = new ReaderEnd();
+    end.begin(() -> closed++);
+    end.fetches(client());
+    end.run();
+    end.fetches(client());
+    assertEquals(21, closed);
   }
 }

@@ -11,7 +11,6 @@ import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -25,7 +24,6 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.executor.TempShuffleReadMetrics;
 import org.apache.spark.network.buffer.FileSegmentManagedBuffer;
 import org.apache.spark.network.buffer.ManagedBuffer;
-import org.apache.spark.network.buffer.NioManagedBuffer;
 import org.apache.spark.network.util.MapConfigProvider;
 import org.apache.spark.network.util.TransportConf;
 import org.apache.spark.serializer.SerializerInstance;
@@ -48,6 +46,7 @@ class RecordIteratorTest {
   private final List<Integer> fetchedAgain = new ArrayList<>();
   /** The buffers that come when a part is fetched once more. */
   private final Deque<ManagedBuffer> answers = new ArrayDeque<>();
+  private final List<String> leftToTheNetwork = new ArrayList<>();
   private int handlesClosed;
   private Records blocks = new Records("lz4");
 
@@ -231,8 +230,8 @@ class RecordIteratorTest {
     return files(directory, bytes, cut, null);
   }
 
-  /** {@code elsewhere}: what comes by another way; {@code null}: there is none. */
-  private FileRecords files(Path directory, byte[][] bytes, int cut, byte[][] elsewhere) throws IOException {
+  /** {@code gone}: parts of lent files that are not there; {@code null}: the files are this executor's own. */
+  private FileRecords files(Path directory, byte[][] bytes, int cut, List<Integer> gone) throws IOException {
     ByteArrayOutputStream all = new ByteArrayOutputStream();
     long[] starts = new long[bytes.length + 1];
     for (int i = 0; i < bytes.length; i++) {
@@ -255,21 +254,19 @@ class RecordIteratorTest {
       }
 
       @Override
-      public ManagedBuffer bySpark(Parts of, int i) {
+      public ManagedBuffer bySpark(Parts of, int i) throws IOException {
+        if (gone != null && gone.contains(i)) {
+          throw new IOException("lent no more");
+        }
         return new FileSegmentManagedBuffer(conf, new File(file.toString()), starts[i], starts[i + 1] - starts[i]);
       }
 
       @Override
-      public boolean hasOtherWay() {
-        return elsewhere != null;
-      }
-
-      @Override
-      public ManagedBuffer otherWay(Parts of, int i, String problem, boolean corrupt) throws IOException {
-        if (elsewhere[i] == null) {
-          throw new IOException("not fetched", new IOException("gone"));
+      public boolean leave(Parts of, int i, String problem, boolean corrupt) {
+        if (gone != null) {
+          leftToTheNetwork.add((corrupt ? "corrupt " : "gone ") + i);
         }
-        return FetchedPart.copy(new NioManagedBuffer(ByteBuffer.wrap(elsewhere[i])));
+        return gone != null;
       }
     };
     return new FileRecords(parts, 0, bytes.length, local, null, blocks.decompression, failure, metrics);
@@ -283,20 +280,47 @@ class RecordIteratorTest {
   }
 
   @Test
-  void aCorruptPartOfALentFileComesByAnotherWay(@TempDir Path directory) throws IOException {
+  void aCorruptPartOfALentFileIsLeftToTheNetwork(@TempDir Path directory) throws IOException {
     byte[][] bytes = bytes(PARTS);
-    byte[][] elsewhere = bytes.clone();
     bytes[0] = Records.damaged(bytes[0]);
-    assertEquals(Records.expected(PARTS), read(records(files(directory, bytes, 0, elsewhere))));
-    assertEquals(PARTS, metrics.localBlocksFetched() + metrics.remoteBlocksFetched());
+    List<String> expected = Records.expected(PARTS);
+    List<String> others = expected.subList(2, expected.size());
+    assertEquals(others, read(records(files(directory, bytes, 0, Collections.emptyList()))));
+    assertEquals(Collections.singletonList("corrupt 0"), leftToTheNetwork);
+  }
+
+  /** Its records are in the task already, in part. */
+  @Test
+  void aCorruptPartAfterOthersOfItsStreamEndsTheTask(@TempDir Path directory) throws IOException {
+    byte[][] bytes = bytes(PARTS);
+    bytes[57] = Records.damaged(bytes[57]);
+    assertFails(57, records(files(directory, bytes, 0, Collections.emptyList())));
+    assertEquals(Collections.emptyList(), leftToTheNetwork);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"lz4", "zstd", "snappy", "lzf", "none"})
+  void partsThatAreNotLentAnyMoreAreLeftOut(String codec, @TempDir Path directory) throws IOException {
+    blocks = new Records(codec);
+    List<String> all = Records.expected(4);
+    List<String> others = new ArrayList<>(all.subList(2, 4));
+    others.addAll(all.subList(6, 8));
+    assertEquals(others, read(records(files(directory, bytes(4), 0, Arrays.asList(0, 2)))));
+    assertEquals(Arrays.asList("gone 0", "gone 2"), leftToTheNetwork);
+    assertEquals(2, metrics.localBlocksFetched());
+    RecordSource none = files(directory, bytes(2), 0, Arrays.asList(0, 1));
+    assertEquals(Records.expected(1), read(records(none, group(bytes(1)))));
+    assertEquals(2, metrics.localBlocksFetched());
   }
 
   @Test
-  void aPartThatIsCorruptByBothWaysEndsTheTask(@TempDir Path directory) throws IOException {
-    byte[][] bytes = bytes(PARTS);
-    bytes[0] = Records.damaged(bytes[0]);
-    assertFails(0, records(files(directory, bytes, 0, bytes)));
-    assertFails(0, records(files(directory, bytes, 0, new byte[PARTS][])));
+  void aPartThatWasLeftAndArrivesDamagedIsFetchedOnceMore(@TempDir Path directory) throws IOException {
+    RecordSource file = files(directory, bytes(1), 0, Collections.singletonList(0));
+    answers.add(blocks.buffer(blocks.bytes(0)));
+    byte[][] damaged = {Records.damaged(blocks.bytes(0))};
+    assertEquals(Records.expected(1), read(records(file, group(damaged))));
+    assertEquals(Collections.singletonList(0), fetchedAgain);
+    assertEquals(0, blocks.held());
   }
 
   @Test
