@@ -54,7 +54,7 @@ pub(super) fn put_version(out: &mut Vec<u8>) {
     out.extend_from_slice(&VERSION.to_le_bytes());
 }
 
-/// What is left of a message.
+/// The rest of a message that is not read yet.
 pub(crate) struct Body<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Body<'a> {

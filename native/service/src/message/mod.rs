@@ -1,4 +1,4 @@
-//! What an executor and the service say to each other: one message is one packet, with its descriptors beside it.
+//! The messages between an executor and the service: one message is one packet, with its descriptors beside it.
 //!
 //! ```text
 //!  request | u8 kind | body                              numbers are little-endian

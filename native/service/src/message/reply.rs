@@ -1,4 +1,4 @@
-//! What the service answers.
+//! The answers of the service.
 
 use super::body::{put, Body, MessageError, MAX_LEND, MAX_MESSAGE};
 use zeroize::Zeroizing;
@@ -12,10 +12,10 @@ mod kind {
     pub const LENT: u8 = 6;
 }
 
-/// What the service answers.
+/// An answer of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The card of the application's endpoint here.
+    /// The card of the application's endpoint.
     Welcome {
         card: Vec<u8>,
     },
@@ -30,7 +30,7 @@ pub enum Reply {
     Behind(u64),
 }
 
-/// What there is of a map output.
+/// The state of a map output at the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lent {
     NotHere = 0,

@@ -1,4 +1,4 @@
-//! What an executor says to the service.
+//! The requests of an executor to the service.
 
 use super::body::{put, put_version, Body, MessageError, MAX_LEND};
 use super::token::Token;
@@ -30,12 +30,12 @@ mod kind {
 pub struct Hello {
     /// Spark's id, part of the keys of connections.
     pub application: String,
-    /// For log lines.
+    /// The executor's id, which log lines name.
     pub executor: String,
     /// Whether the application's connections are sealed.
     pub sealed: bool,
     pub token: Token,
-    /// What Spark's authentication shares; empty: it does not authenticate.
+    /// The secret of Spark's authentication; empty: it does not authenticate.
     pub secret: Zeroizing<Vec<u8>>,
 }
 
@@ -68,21 +68,21 @@ impl fmt::Debug for Hello {
     }
 }
 
-/// What an executor says.
+/// A request of an executor.
 #[derive(Debug, Clone)]
 pub enum Request {
     Hello(Hello),
     /// A committed map output.
     Output {
         id: OutputId,
-        /// There are bytes in it, so a data file comes with the index.
+        /// True if there are bytes in it, so that a data file comes with the index.
         has_data: bool,
     },
     /// A shuffle was removed.
     Forget {
         shuffle: u32,
     },
-    /// Which of these map outputs are here, and if `files`, their files.
+    /// Asks which of these map outputs the service has, and with `files` for their files.
     Lend {
         shuffle: u32,
         files: bool,
@@ -90,7 +90,7 @@ pub enum Request {
     },
     /// The application has ended.
     End,
-    /// What the service has; the first and only message of a connection.
+    /// Asks for the service's status; the first and only message of a connection.
     Status,
     /// One of the services of the application, by its place in their list.
     Host {
@@ -100,7 +100,7 @@ pub enum Request {
         of: u32,
         card: Vec<u8>,
     },
-    /// How many copies of the application's outputs of this host other services do not have yet.
+    /// Asks how many copies of the application's outputs of this host other services do not have yet.
     Behind,
 }
 

@@ -6,7 +6,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 const TOKEN_BYTES: usize = 32;
 
-/// What only the executors of one application know.
+/// A secret that only the executors of one application know.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Token([u8; TOKEN_BYTES]);
 
