@@ -10,13 +10,13 @@
 //!   while the process lives on.
 
 use faro_fabric::{
-    CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
-    Read, Rejected, RemoteRange, Revoked, Waker, Write,
+    CloseReason, ConnectionId, Event, Fabric, FabricError, Intercept, Intercepted, Message,
+    Rejected, Write,
 };
-use faro_pool::{Lease, Pool, Purpose};
+use faro_pool::{Pool, Purpose};
 use faro_wire::kind;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Strikes at every n-th call; never for zero.
 #[derive(Default)]
@@ -32,9 +32,8 @@ impl Every {
     }
 }
 
-/// A fabric with faults, around a real one.
-pub(crate) struct FaultyFabric {
-    inner: Box<dyn Fabric>,
+/// The faults of one fabric.
+struct Faults {
     pool: Arc<Pool>,
     flip: Every,
     drop: Every,
@@ -61,72 +60,44 @@ pub(crate) fn wrap(fabric: Box<dyn Fabric>, pool: &Arc<Pool>) -> Box<dyn Fabric>
     log::warn!("FAULT INJECTION IS ON: {plan}");
     let (flip, drop) = (every("flip"), every("drop"));
     let (swallow, die) = (every("swallow"), every("die"));
-    Box::new(FaultyFabric {
-        inner: fabric,
+    let faults = Faults {
         pool: Arc::clone(pool),
         flip,
         drop,
         swallow,
         die,
         dead: false,
-    })
+    };
+    Box::new(Intercepted::new(fabric, faults))
 }
 
-impl Fabric for FaultyFabric {
-    fn kind(&self) -> FabricKind {
-        self.inner.kind()
-    }
-    fn location(&self) -> String {
-        self.inner.location()
-    }
-    fn connection_bytes(&self) -> u64 {
-        self.inner.connection_bytes()
-    }
-    fn wants_fewer_connections(&self) -> bool {
-        self.inner.wants_fewer_connections()
-    }
-    fn waker(&self) -> Waker {
-        self.inner.waker()
-    }
-    fn connect(
+impl Intercept for Faults {
+    fn send(
         &mut self,
-        location: &str,
-        expected: &Identity,
-        deadline: Instant,
-    ) -> Result<ConnectionId, FabricError> {
-        self.inner.connect(location, expected, deadline)
-    }
-    fn disconnect(&mut self, peer: ConnectionId, reason: CloseReason) {
-        self.inner.disconnect(peer, reason);
-    }
-    fn register(&mut self, lease: &Lease) -> Result<(), FabricError> {
-        self.inner.register(lease)
-    }
-    fn expose(
-        &mut self,
+        inner: &mut dyn Fabric,
         peer: ConnectionId,
-        what: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
-        self.inner.expose(peer, what)
-    }
-    fn revoke(&mut self, key: u64) -> Revoked {
-        self.inner.revoke(key)
-    }
-    fn send(&mut self, peer: ConnectionId, message: Message) -> Result<(), Rejected<Message>> {
+        message: Message,
+    ) -> Result<(), Rejected<Message>> {
         if message.kind == kind::DATA_WRITTEN {
             self.dead |= self.die.strikes();
             if self.drop.strikes() {
                 let detail = "fault injection".to_owned();
-                self.inner.disconnect(peer, CloseReason::Lost { detail });
+                inner.disconnect(peer, CloseReason::Lost { detail });
                 return Ok(());
             }
             if self.swallow.strikes() {
                 return Ok(());
             }
         }
-        self.inner.send(peer, message)
+        inner.send(peer, message)
     }
-    fn write(&mut self, peer: ConnectionId, mut write: Write) -> Result<(), Rejected<Write>> {
+
+    fn write(
+        &mut self,
+        inner: &mut dyn Fabric,
+        peer: ConnectionId,
+        mut write: Write,
+    ) -> Result<(), Rejected<Write>> {
         if self.flip.strikes() && write.length > 0 {
             if let Ok(mut lie) = self.pool.try_lease(write.length, Purpose::Serve) {
                 let truth = &write.source.bytes()[write.offset..write.offset + write.length];
@@ -136,15 +107,15 @@ impl Fabric for FaultyFabric {
                 write.offset = 0;
             }
         }
-        self.inner.write(peer, write)
+        inner.write(peer, write)
     }
-    fn read(&mut self, peer: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
-        self.inner.read(peer, read)
-    }
-    fn flush(&mut self) {
-        self.inner.flush();
-    }
-    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
+
+    fn poll(
+        &mut self,
+        inner: &mut dyn Fabric,
+        events: &mut Vec<Event>,
+        timeout: Duration,
+    ) -> Result<(), FabricError> {
         if self.dead {
             let source = std::io::Error::other("fault injection");
             return Err(FabricError::Io {
@@ -152,9 +123,6 @@ impl Fabric for FaultyFabric {
                 source,
             });
         }
-        self.inner.poll(events, timeout)
-    }
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.inner.counters()
+        inner.poll(events, timeout)
     }
 }

@@ -6,9 +6,7 @@ mod scripted;
 mod support;
 
 use faro_endpoint::{Config, Endpoint, FabricChoice};
-use faro_wire::kind;
-use faro_wire::message::{Failed, FailureCode};
-use scripted::{Scripted, Stage};
+use scripted::Scripted;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,15 +15,6 @@ use support::{block, collect, config, counter};
 const LONG: Duration = Duration::from_secs(120);
 const FIRST: i64 = 20;
 const LATER: i64 = 5;
-
-fn refuse(stage: &mut Stage, peer: faro_fabric::ConnectionId, id: u64) {
-    let failed = Failed {
-        code: FailureCode::Busy,
-        retry_ms: 1,
-        detail: String::new(),
-    };
-    stage.send(peer, kind::FAILED, id, failed.encode());
-}
 
 /// A server has room for one request for a while, and then for all. The refused requests must come
 /// in the order in which they were made, and later requests after them.
@@ -52,7 +41,7 @@ fn refused_requests_keep_their_order() {
             }
             if !has_room.load(Ordering::Acquire) {
                 refused.lock().unwrap().push(map);
-                return refuse(stage, peer, id);
+                return stage.refuse(peer, id, 1, "");
             }
             taken.lock().unwrap().push(map);
             if let Some((id, fetch)) = first.take() {
@@ -100,7 +89,7 @@ fn refused_requests_keep_their_order() {
 fn a_server_that_never_has_room_ends_the_wait() {
     let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
         if fetch.is_some() {
-            refuse(stage, peer, id);
+            stage.refuse(peer, id, 1, "");
         }
     }));
     let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();

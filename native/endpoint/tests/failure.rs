@@ -7,7 +7,6 @@ mod support;
 
 use faro_endpoint::{Endpoint, EndpointError, FabricChoice};
 use faro_wire::codes::FetchErrorCode;
-use faro_wire::message::{Failed, FailureCode};
 use faro_wire::{kind, Card};
 use scripted::{card, Scripted};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,10 +25,9 @@ fn code(fetched: &support::Fetched) -> FetchErrorCode {
 #[test]
 fn corrupt_bytes_are_asked_for_again_once() {
     let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
-        let Some(fetch) = fetch else { return };
-        stage.write(peer, &fetch.buffers[0], b"0123456789");
-        stage.respond(peer, id, &[10]);
-        stage.written(peer, id, &[(0, b"0123456789", 1)], true);
+        if let Some(fetch) = fetch {
+            stage.answer_corrupt(peer, id, &fetch, b"0123456789");
+        }
     }));
     let client = client();
     let peer = client.add_peer(&server.card).unwrap();
@@ -277,13 +275,7 @@ fn an_owner_that_dies_in_mid_fetch() {
 fn refusals_of_the_owner_are_told() {
     let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
         if fetch.is_some() {
-            let body = Failed {
-                code: FailureCode::Busy,
-                retry_ms: 0,
-                detail: "lunch".to_owned(),
-            }
-            .encode();
-            stage.send(peer, kind::FAILED, id, body);
+            stage.refuse(peer, id, 0, "lunch");
         }
     }));
     let client = client();
@@ -304,16 +296,9 @@ fn a_server_without_room_is_asked_again_until_it_has_some() {
         let Some(fetch) = fetch else { return };
         times += 1;
         if times < 4 {
-            let body = Failed {
-                code: FailureCode::Busy,
-                retry_ms: 1,
-                detail: "no room".to_owned(),
-            };
-            return stage.send(peer, kind::FAILED, id, body.encode());
+            return stage.refuse(peer, id, 1, "no room");
         }
-        stage.write(peer, &fetch.buffers[0], b"0123456789");
-        stage.respond(peer, id, &[10]);
-        stage.written(peer, id, &[(0, b"0123456789", 0)], true);
+        stage.answer(peer, id, &fetch, b"0123456789");
     }));
     let client = client();
     let peer = client.add_peer(&server.card).unwrap();
@@ -326,13 +311,8 @@ fn a_server_without_room_is_asked_again_until_it_has_some() {
 fn a_server_that_never_has_room_ends_the_request_at_its_timeout() {
     let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
         if fetch.is_some() {
-            let body = Failed {
-                code: FailureCode::Busy,
-                // Longer than any client waits for one refusal.
-                retry_ms: u32::MAX,
-                detail: "no room".to_owned(),
-            };
-            stage.send(peer, kind::FAILED, id, body.encode());
+            // Longer than any client waits for one refusal.
+            stage.refuse(peer, id, u32::MAX, "no room");
         }
     }));
     let client = client();

@@ -7,8 +7,6 @@ mod support;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_wire::codes::FetchErrorCode;
-use faro_wire::kind;
-use faro_wire::message::{Failed, FailureCode};
 use scripted::{card, Scripted};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,10 +50,9 @@ fn a_silent_server_is_backed_off_at_the_first_deadline() {
 #[test]
 fn a_server_of_corrupt_bytes_is_backed_off_after_the_last_try() {
     let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
-        let Some(fetch) = fetch else { return };
-        stage.write(peer, &fetch.buffers[0], b"0123456789");
-        stage.respond(peer, id, &[10]);
-        stage.written(peer, id, &[(0, b"0123456789", 1)], true);
+        if let Some(fetch) = fetch {
+            stage.answer_corrupt(peer, id, &fetch, b"0123456789");
+        }
     }));
     let client = client();
     let peer = client.add_peer(&server.card).unwrap();
@@ -69,13 +66,7 @@ fn a_refusal_and_a_cancelled_request_blame_nobody() {
     let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
         // Only the first block's request is answered.
         if fetch.is_some_and(|fetch| fetch.blocks[0] == block(0, 0, 0, 1)) {
-            let body = Failed {
-                code: FailureCode::Busy,
-                retry_ms: 0,
-                detail: "lunch".to_owned(),
-            }
-            .encode();
-            stage.send(peer, kind::FAILED, id, body);
+            stage.refuse(peer, id, 0, "lunch");
         }
     }));
     let client = client();

@@ -52,7 +52,7 @@ impl SliceBatch {
 pub struct Outgoing {
     /// Taken from the endpoint, not yet written; in order.
     pub waiting: VecDeque<Completion>,
-    /// For `Endpoint::completions`; empty between calls, kept for its capacity.
+    /// The batch of `Endpoint::completions`; empty between calls, kept for its capacity.
     pub taken: Vec<Completion>,
     /// Encoded records of one call; empty between calls, kept for its capacity.
     pub records: Vec<u8>,

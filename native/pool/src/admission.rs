@@ -86,14 +86,6 @@ impl PageAdmission {
         }
     }
 
-    /// Counts one more page.
-    ///
-    /// # Errors
-    /// Returns the bound that forbids it.
-    pub(crate) fn enter(&self, purpose: Purpose) -> Result<(), Refused> {
-        self.enter_many(purpose, 1)
-    }
-
     /// Counts `pages` more pages, all or none.
     ///
     /// # Errors
@@ -158,15 +150,15 @@ mod tests {
     fn reading_stops_at_the_reserve_and_serving_does_not() {
         let admission = PageAdmission::new(4, 1);
         for _ in 0..3 {
-            admission.enter(Purpose::Read).unwrap();
+            admission.enter_many(Purpose::Read, 1).unwrap();
         }
         assert_eq!(
-            admission.enter(Purpose::Read),
+            admission.enter_many(Purpose::Read, 1),
             Err(Refused { held: 3, limit: 3 })
         );
-        admission.enter(Purpose::Serve).unwrap();
+        admission.enter_many(Purpose::Serve, 1).unwrap();
         assert_eq!(
-            admission.enter(Purpose::Serve),
+            admission.enter_many(Purpose::Serve, 1),
             Err(Refused { held: 4, limit: 4 })
         );
         assert_eq!(admission.held(), Held { read: 3, serve: 1 });
@@ -176,14 +168,14 @@ mod tests {
     fn serving_may_take_what_reading_left() {
         let admission = PageAdmission::new(4, 1);
         for _ in 0..4 {
-            admission.enter(Purpose::Serve).unwrap();
+            admission.enter_many(Purpose::Serve, 1).unwrap();
         }
         assert_eq!(
-            admission.enter(Purpose::Read),
+            admission.enter_many(Purpose::Read, 1),
             Err(Refused { held: 4, limit: 4 })
         );
         admission.leave(Purpose::Serve);
-        admission.enter(Purpose::Read).unwrap();
+        admission.enter_many(Purpose::Read, 1).unwrap();
     }
 
     #[test]
@@ -194,7 +186,7 @@ mod tests {
             Err(Refused { held: 0, limit: 3 })
         );
         admission.enter_many(Purpose::Read, 3).unwrap();
-        admission.enter(Purpose::Read).unwrap_err();
+        admission.enter_many(Purpose::Read, 1).unwrap_err();
         admission.leave_many(Purpose::Read, 3);
         assert_eq!(admission.held().total(), 0);
     }

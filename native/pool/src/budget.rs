@@ -51,7 +51,7 @@ pub struct Budget {
     /// Slabs that pools have, of their own parts too.
     held: AtomicU32,
     pools: AtomicU32,
-    /// For news of memory that has returned.
+    /// The pools, which are told of memory that has returned.
     members: Mutex<Vec<Weak<dyn Member>>>,
 }
 
@@ -132,7 +132,7 @@ impl fmt::Debug for Budget {
     }
 }
 
-/// What one pool has of a budget.
+/// The part of a budget that one pool has.
 pub(crate) struct Share {
     budget: Arc<Budget>,
     /// Changed under the lock of the arena's slabs only.

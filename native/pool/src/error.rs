@@ -32,7 +32,7 @@ pub enum PoolError {
     /// The limit is above [`MAX_LIMIT_BYTES`](crate::MAX_LIMIT_BYTES).
     #[error("memory limit {got} bytes is too large, at most {max} bytes are possible")]
     LimitTooLarge { got: u64, max: u64 },
-    /// As many pools share a [`Budget`](crate::Budget) as may.
+    /// The [`Budget`](crate::Budget) is shared by as many pools as may share it.
     #[error("{max} pools share the memory already, as many as may")]
     TooManyPools { max: u32 },
     /// A lease of 0 bytes, or of more than a page.

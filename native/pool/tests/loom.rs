@@ -116,7 +116,7 @@ fn a_page_has_one_owner_and_the_reserve_is_there() {
             .expect("the reserve, again");
         reader.join().unwrap();
         world.give(allocation);
-        assert_eq!(world.arena.held().total(), 0);
+        assert_eq!(world.arena.pages().held().total(), 0);
         let (a, b) = (
             world.attempt(PAGE, Purpose::Serve),
             world.attempt(PAGE, Purpose::Serve),
@@ -197,7 +197,7 @@ fn a_waiter_hears_of_a_page_that_was_cut() {
         let other_lease = other.join().unwrap();
         assert_eq!(mine.page, other_lease.page);
         assert_ne!(mine.index, other_lease.index);
-        assert_eq!(world.arena.held().total(), 1);
+        assert_eq!(world.arena.pages().held().total(), 1);
     });
 }
 
@@ -221,7 +221,7 @@ fn the_last_buffer_joins_the_page_while_another_is_taken() {
         for allocation in [page, second].into_iter().flatten() {
             world.give(allocation);
         }
-        assert_eq!(world.arena.held().total(), 0);
+        assert_eq!(world.arena.pages().held().total(), 0);
         assert!(world.attempt(PAGE, Purpose::Read).is_ok());
     });
 }
@@ -331,8 +331,8 @@ fn a_slab_rests_or_is_leased() {
         let idler = {
             let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
             thread::spawn(move || {
-                world.arena.mark_idle(1, 0);
-                world.arena.release_one(&|_| memory.release());
+                world.arena.pages().mark_idle(1, 0);
+                world.arena.pages().release_one(&|_| memory.release());
             })
         };
         let first = world.attempt(PAGE, Purpose::Serve).expect("room");
@@ -347,7 +347,7 @@ fn a_slab_rests_or_is_leased() {
         assert_eq!(world.maps.load(Ordering::Relaxed), 2);
         world.give(first);
         world.give(second);
-        assert_eq!(world.arena.held().total(), 0);
+        assert_eq!(world.arena.pages().held().total(), 0);
     });
 }
 
@@ -361,12 +361,12 @@ fn pages_do_not_go_from_under_a_device() {
         let idler = {
             let (world, memory) = (Arc::clone(&world), Arc::clone(&memory));
             thread::spawn(move || {
-                world.arena.mark_idle(1, 0);
-                world.arena.release_one(&|_| memory.release());
+                world.arena.pages().mark_idle(1, 0);
+                world.arena.pages().release_one(&|_| memory.release());
             })
         };
         // The slab with the higher index becomes idle.
-        let pins = world.arena.registration_pins(1).expect("a slab");
+        let pins = world.arena.pages().registration_pins(1).expect("a slab");
         if pins.pin() {
             memory.registered.store(true, Ordering::Relaxed);
             // A thread with a lease may use the device now; an idle slab is de-registered.
@@ -374,7 +374,7 @@ fn pages_do_not_go_from_under_a_device() {
             pins.unpin();
         }
         idler.join().unwrap();
-        world.arena.release_one(&|_| memory.release());
+        world.arena.pages().release_one(&|_| memory.release());
         assert_eq!(memory.generation.load(Ordering::Relaxed), 1);
     });
 }
@@ -388,13 +388,14 @@ fn whoever_has_a_lease_can_pin_its_slab() {
         let idler = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                world.arena.mark_idle(1, 0);
+                world.arena.pages().mark_idle(1, 0);
             })
         };
         let places = [(); 2].map(|()| world.attempt(PAGE, Purpose::Serve).expect("room"));
         for allocation in &places {
             let pins = world
                 .arena
+                .pages()
                 .registration_pins(allocation.page)
                 .expect("a slab");
             assert!(pins.pin(), "slab {} rests under a lease", allocation.page);
@@ -429,6 +430,6 @@ fn outside_memory_and_leases_share_the_cap() {
         for allocation in [first, second].into_iter().flatten() {
             world.give(allocation);
         }
-        assert_eq!(world.arena.held().total(), 0);
+        assert_eq!(world.arena.pages().held().total(), 0);
     });
 }

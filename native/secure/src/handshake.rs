@@ -184,9 +184,9 @@ fn raw_split(state: &mut HandshakeState) -> [Secret; 2] {
 
 /// Keys that a handshake gives one side.
 pub struct Keys {
-    /// For what this side sends.
+    /// Seals what this side sends.
     pub sealer: Sealer,
-    /// For what it receives.
+    /// Opens what it receives.
     pub opener: Opener,
 }
 

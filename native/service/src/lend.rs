@@ -10,17 +10,18 @@ use faro_wire::OutputId;
 use std::fs::File;
 use std::sync::Arc;
 
-/// What goes with an answer.
+/// The descriptors that go with an answer.
 #[derive(Default)]
 pub(crate) struct Loans {
-    /// By map output, in the order of the question.
+    /// The state of each map output, in the order of the question.
     pub(crate) all: Vec<Lent>,
     /// Open until the answer was sent.
     held: Vec<HeldFiles>,
 }
 
 impl Loans {
-    /// Of these outputs. `files`: opens them, within the bound of `lending`; what cannot be opened is "not here".
+    /// Makes the answer for these outputs. `files`: opens them, within the bound of `lending`; an output that cannot be
+    /// opened is "not here".
     pub(crate) fn of(
         store: &Store,
         lending: &Arc<Held>,

@@ -5,7 +5,7 @@ use faro_wire::OutputId;
 /// What names of pages and of their indexes begin with (`replica`). They say nothing to a service that is started again.
 pub(crate) const PAGE: &str = "page_";
 pub(crate) const LENGTH: &str = "length_";
-/// What names of copies begin with.
+/// The beginning of the names of copies.
 const REPLICA: &str = "replica_";
 
 /// Whether a name is of a page or an index of one.
@@ -16,7 +16,7 @@ pub(crate) fn is_list(name: &str) -> bool {
 /// Whose output one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Of an executor of this host.
+    /// The link is of an output of an executor of this host.
     Own,
     /// A copy of an output of another host.
     Replica,
@@ -51,7 +51,7 @@ impl Link {
         format!("{start}{}_{}_{generation}.{end}", id.shuffle_id, id.map_id)
     }
 
-    /// Only what `name` writes.
+    /// Reads what `name` writes, and nothing else.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (ids, part) = match name.rsplit_once('.')? {
             (ids, "index") => (ids, Part::Index),

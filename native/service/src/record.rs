@@ -95,7 +95,7 @@ impl Record {
     /// Writes it into the directory, so that it survives a crash.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         let new = directory.join(NEW);
         let mut file = File::create(&new)?;

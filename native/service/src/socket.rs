@@ -1,6 +1,6 @@
 //! One message over a Unix socket, with descriptors beside it.
 //!
-//! Sockets are SEQPACKET: a message arrives whole or not at all, so nobody can stop in the middle of one.
+//! Sockets are SEQPACKET: a message arrives whole or not at all, so no sender can stop in the middle of one.
 
 use crate::message::{MAX_LEND_FILES, MAX_MESSAGE};
 use rustix::io::Errno;

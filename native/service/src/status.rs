@@ -13,10 +13,10 @@ const KIND: u8 = 4;
 /// Figures by their names for Prometheus; what only grows ends in `_total`.
 pub type Figures = Vec<(&'static str, u64)>;
 
-/// What a service has now, and what it counted since its start.
+/// The figures of a service: what it has now, and what it counted since its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// Of the daemon.
+    /// The version of the daemon.
     pub version: String,
     pub applications: u64,
     /// Connected now.
@@ -34,7 +34,7 @@ pub struct Status {
     pub served_bytes: u64,
     /// Outputs whose files were given to readers of this host.
     pub lent: u64,
-    /// Of `outputs`, copies of outputs of other hosts.
+    /// Number of `outputs` that are copies of outputs of other hosts.
     pub replicas: u64,
     /// Copies of outputs of this host that other services have not reported yet.
     pub replicas_behind: u64,
@@ -49,7 +49,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// In the order of the layout.
+    /// Returns the figures in the order of the layout.
     #[must_use]
     pub fn figures(&self) -> Figures {
         vec![

@@ -22,7 +22,7 @@ pub struct Member {
     pub application: String,
     /// Whether the application's connections are sealed.
     pub sealed: bool,
-    /// What Spark's authentication shares; empty: it does not authenticate.
+    /// The secret of Spark's authentication; empty: it does not authenticate.
     pub secret: Zeroizing<Vec<u8>>,
 }
 

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 /// Most shuffles that are noted for one tick. Of more the lowest are noted.
 const MAX_REMOVED: usize = 1 << 16;
 
-/// What was told and is not done yet.
+/// The orders that were given and are not carried out yet.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct News {
     /// Shuffles that were removed.
@@ -25,7 +25,7 @@ pub(crate) struct News {
     pub(crate) ended: bool,
 }
 
-/// Where the resolver notes it.
+/// The place where the resolver notes it.
 #[derive(Debug, Default)]
 pub(crate) struct Told(Mutex<News>);
 

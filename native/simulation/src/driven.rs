@@ -9,16 +9,13 @@ use crate::fabric::{SimulatedFabric, World};
 use crate::network::{Conditions, Network, Pace};
 use crate::step::Step;
 use crate::trace::Trace;
-use faro_fabric::{
-    CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
-    Read, Rejected, RemoteRange, Revoked, Waker, Write,
-};
+use faro_fabric::{Event, Fabric, FabricError, FabricKind, Identity, Intercept, Intercepted};
 use faro_sync::lock;
 use faro_sync::simulated::Simulated;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Virtual time that a poll without a timeout takes. Without it, a caller that only polls so would
 /// wait for packets for ever.
@@ -68,11 +65,12 @@ impl DrivenNetwork {
     pub fn fabric(&self, identity: &Identity) -> Box<dyn Fabric> {
         let node = lock(&self.world).network.sites.len();
         let inner = SimulatedFabric::new(&self.world, (node, 0), self.kind, identity, Pace::FAST);
-        Box::new(DrivenFabric {
+        let drive = Drive {
             world: Arc::clone(&self.world),
             due: Arc::clone(&self.due),
-            inner,
-        })
+            site: inner.site(),
+        };
+        Box::new(Intercepted::new(Box::new(inner), drive))
     }
 }
 
@@ -82,26 +80,27 @@ impl Drop for DrivenNetwork {
     }
 }
 
-/// A fabric whose polls run the network.
-struct DrivenFabric {
+/// Runs the network in the polls of one fabric.
+struct Drive {
     world: Arc<Mutex<World>>,
     /// The sites whose threads the network has woken, and that have not polled since.
     due: Arc<Mutex<BTreeSet<usize>>>,
-    inner: SimulatedFabric,
+    /// The fabric's.
+    site: usize,
 }
 
-impl DrivenFabric {
+impl Drive {
     /// Reports what has arrived. Returns whether there was anything.
     fn report(&self, events: &mut Vec<Event>) -> bool {
         let before = events.len();
         let World { core, network } = &mut *lock(&self.world);
-        let more = network.report(core, self.inner.site(), events);
+        let more = network.report(core, self.site, events);
         events.len() > before || more == Some(true)
     }
 
     /// Runs the network until this fabric's thread is woken, or for that time.
     fn run_for(&self, time: Duration) {
-        let own = self.inner.site();
+        let own = self.site;
         let World { core, network } = &mut *lock(&self.world);
         let due = &mut *lock(&self.due);
         let end = core.now + time;
@@ -129,73 +128,17 @@ impl DrivenFabric {
     }
 }
 
-impl Fabric for DrivenFabric {
-    fn kind(&self) -> FabricKind {
-        self.inner.kind()
-    }
-
-    fn location(&self) -> String {
-        self.inner.location()
-    }
-
-    fn waker(&self) -> Waker {
-        self.inner.waker()
-    }
-
-    fn connect(
+impl Intercept for Drive {
+    fn poll(
         &mut self,
-        location: &str,
-        expected: &Identity,
-        deadline: Instant,
-    ) -> Result<ConnectionId, FabricError> {
-        self.inner.connect(location, expected, deadline)
-    }
-
-    fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason) {
-        self.inner.disconnect(connection, reason);
-    }
-
-    fn expose(
-        &mut self,
-        connection: ConnectionId,
-        exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
-        self.inner.expose(connection, exposure)
-    }
-
-    fn revoke(&mut self, key: u64) -> Revoked {
-        self.inner.revoke(key)
-    }
-
-    fn send(
-        &mut self,
-        connection: ConnectionId,
-        message: Message,
-    ) -> Result<(), Rejected<Message>> {
-        self.inner.send(connection, message)
-    }
-
-    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
-        self.inner.write(connection, write)
-    }
-
-    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
-        self.inner.read(connection, read)
-    }
-
-    fn flush(&mut self) {
-        self.inner.flush();
-    }
-
-    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
+        _inner: &mut dyn Fabric,
+        events: &mut Vec<Event>,
+        timeout: Duration,
+    ) -> Result<(), FabricError> {
         if !self.report(events) {
             self.run_for(timeout.max(POLL));
             self.report(events);
         }
         Ok(())
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.inner.counters()
     }
 }

@@ -24,7 +24,7 @@ impl fmt::Display for Signal {
 pub struct Signals(libc::sigset_t);
 
 impl Signals {
-    /// For the calling thread and those that it starts.
+    /// Blocks the signals for the calling thread and those that it starts.
     ///
     /// # Errors
     /// The system refuses.

@@ -37,6 +37,7 @@ mod dispatch;
 mod error;
 mod members;
 mod pending;
+mod receives;
 mod round;
 mod service;
 mod step;

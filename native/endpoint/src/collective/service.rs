@@ -6,28 +6,20 @@
 use super::dispatch::{Command, Dispatch};
 use super::members::{unknown_member, MemberEvent, MemberTable, Reply};
 use super::pending::{PendingSend, PostedWrite, What};
+use super::receives::PostedReceives;
 use crate::counters::Counters;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::net::{Closed, Link, Net, Route, Service, Source, UNTRACKED};
 use crossbeam_channel::Receiver;
 use faro_exchange::MAX_MEMBERS;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Revoked, Write};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Write};
 use faro_sync::HashMap;
-use faro_wire::message::{Abort, ClearToSend, DataReady, Join, RemoteBuffer, ToMember};
+use faro_wire::message::{Abort, ClearToSend, DataReady, Join, ToMember};
 use faro_wire::WireError;
 use std::sync::Arc;
 
 /// Times that a JOIN is repeated because its connection ended, before its member counts as lost.
 const MAX_JOINS: u8 = 5;
-
-/// Memory that a partner may write.
-struct PostedReceive {
-    connection: ConnectionId,
-    key: u64,
-    bytes: u32,
-    round: u64,
-    step: u32,
-}
 
 /// Carries the parts of all teams of one progress thread.
 pub(crate) struct CollectiveService {
@@ -36,8 +28,7 @@ pub(crate) struct CollectiveService {
     counters: Arc<Counters>,
     /// Sends that wait for a connection to open, each with the route that was chosen for it.
     waiting: HashMap<EndpointId, Vec<(PendingSend, Route)>>,
-    /// Entries by member, rank of the writer and chunk.
-    receives: HashMap<(u64, u32, u32), PostedReceive>,
+    receives: PostedReceives,
     /// JOINs that were sent, by own and other member, and the connection that they took.
     joins: HashMap<(u64, u64), (ConnectionId, PendingSend)>,
     /// Members of peers that joined a member here: the connection, and their id.
@@ -57,7 +48,7 @@ impl CollectiveService {
             commands,
             counters,
             waiting: HashMap::default(),
-            receives: HashMap::default(),
+            receives: PostedReceives::default(),
             joins: HashMap::default(),
             accepted: HashMap::default(),
             owed: HashMap::default(),
@@ -95,30 +86,14 @@ impl CollectiveService {
                 net.send(connection, to.member, ToMember::Join(join));
             }
             What::ClearToSend { head, leases } => {
-                let mut buffers = Vec::with_capacity(leases.len());
-                for ((lease, bytes), chunk) in leases.into_iter().zip(head.first_chunk.get()..) {
-                    let Some(range) = net.expose(connection, Exposure::Writable(lease)) else {
-                        let detail = "no memory can be exposed to it".to_owned();
-                        let rank = to.rank;
-                        return self
-                            .members()
-                            .tell(member, MemberEvent::Lost { rank, detail });
-                    };
-                    let receive = PostedReceive {
-                        connection,
-                        key: range.key,
-                        bytes,
-                        round: head.round.get(),
-                        step: head.step.get(),
-                    };
-                    self.receives.insert((member, to.rank, chunk), receive);
-                    buffers.push(RemoteBuffer {
-                        key: range.key.into(),
-                        offset: range.offset.into(),
-                        length: bytes.into(),
-                        reserved: 0.into(),
-                    });
-                }
+                let rank = to.rank;
+                let place = (member, rank);
+                let posted = self.receives.post(net, connection, place, &head, leases);
+                let Some(buffers) = posted else {
+                    let detail = "no memory can be exposed to it".to_owned();
+                    let lost = MemberEvent::Lost { rank, detail };
+                    return self.members().tell(member, lost);
+                };
                 let head = *head;
                 let clear = ClearToSend { head, buffers };
                 net.send(connection, to.member, ToMember::ClearToSend(clear));
@@ -156,14 +131,7 @@ impl CollectiveService {
         });
         self.joins.retain(|(own, _), _| *own != member);
         self.owed.retain(|(_, own), _| *own != member);
-        self.receives.retain(|(own, _, _), receive| {
-            if *own == member {
-                // If the result is `Revoked::Later`, the fabric keeps the lease until no write can
-                // reach it.
-                drop(net.revoke(receive.key));
-            }
-            *own != member
-        });
+        self.receives.leave(net, member);
         for (connection, remote_team) in self.accepted.remove(&member).unwrap_or_default() {
             net.send(connection, remote_team, ToMember::Abort(abort.clone()));
         }
@@ -239,27 +207,7 @@ impl CollectiveService {
             return Ok(());
         };
         for buffer in &ready.buffers {
-            let chunk = buffer.buffer.get();
-            let bad = |what, got| WireError::BadValue { what, got };
-            let place = (member, ready.from_rank, chunk);
-            let receive = self
-                .receives
-                .get(&place)
-                .ok_or(bad("chunk of DATA_READY", u64::from(chunk)))?;
-            // Checked before the receive is touched: it may be another member's.
-            let step = (ready.round, ready.step);
-            if receive.connection != connection || (receive.round, receive.step) != step {
-                return Err(bad("round of DATA_READY", ready.round));
-            }
-            if receive.bytes != buffer.length.get() {
-                let length = u64::from(buffer.length.get());
-                return Err(bad("length of a chunk", length));
-            }
-            let key = receive.key;
-            self.receives.remove(&place);
-            let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
-                return Err(bad("key of a posted receive", key));
-            };
+            let lease = self.receives.take(net, connection, member, ready, buffer)?;
             mailbox.push(MemberEvent::Arrived {
                 rank: ready.from_rank,
                 buffer: *buffer,
@@ -321,15 +269,10 @@ impl Service for CollectiveService {
         for accepted in self.accepted.values_mut() {
             accepted.retain(|(at, _)| *at != gone);
         }
-        let dispatch = Arc::clone(&self.dispatch);
-        self.receives.retain(|(member, rank, _), receive| {
-            if receive.connection == gone {
-                drop(net.revoke(receive.key));
-                let (rank, detail) = (*rank, reason.to_string());
-                let lost = MemberEvent::Lost { rank, detail };
-                dispatch.members.tell(*member, lost);
-            }
-            receive.connection != gone
+        let members = &self.dispatch.members;
+        self.receives.lose(net, gone, |member, rank| {
+            let detail = reason.to_string();
+            members.tell(member, MemberEvent::Lost { rank, detail });
         });
         let joins = self.joins.iter();
         let unanswered = joins
@@ -360,8 +303,7 @@ impl Service for CollectiveService {
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
-        let mut receives = self.receives.values();
-        receives.any(|receive| receive.connection == connection)
+        self.receives.use_connection(connection)
             || self.owed.keys().any(|(at, _)| *at == connection)
     }
 

@@ -25,7 +25,6 @@ use crate::limits::{RELIEF_WAIT, TICK};
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Exposure};
 use faro_pool::{Lease, Purpose, PAGE_BYTES, SIZE_CLASSES};
-use faro_sync::clock;
 use faro_wire::message::{MoreBuffers, RemoteBuffer, ToServer};
 use std::time::Instant;
 
@@ -49,7 +48,7 @@ impl FetchService {
         net: &mut Net,
         attempt: &mut Attempt,
     ) -> Option<RemoteBuffer> {
-        if self.memory.is_half_full(Purpose::Read) || self.silent.contains(&attempt.connection) {
+        if self.memory.is_half_full(Purpose::Read) || self.heard.is_silent(attempt.connection) {
             return None;
         }
         let bytes = self
@@ -58,7 +57,9 @@ impl FetchService {
         let lease = self.memory.try_lease(bytes as usize, Purpose::Read).ok()?;
         let capacity = lease.capacity() as u32;
         let buffer = offer(net, attempt, lease, capacity);
-        self.gave_back |= buffer.is_none();
+        if buffer.is_none() {
+            self.shortage.gave_back();
+        }
         buffer
     }
 
@@ -85,7 +86,7 @@ impl FetchService {
         self.offer_in_order(net, |_| true);
         let line_has_ended = self.awaiting_memory.is_empty();
         if !line_has_ended {
-            self.short_at = clock::now();
+            self.shortage.found_none();
         }
         let goes_on = line_has_ended && !behind.is_empty();
         self.awaiting_memory.extend(behind);
@@ -168,7 +169,7 @@ impl FetchService {
             }
             if bytes > 0 {
                 // The fabric cannot expose more to that peer now, or the connection is closed.
-                self.gave_back = true;
+                self.shortage.gave_back();
                 break Granted::NoRoom;
             }
         };
@@ -209,7 +210,8 @@ impl FetchService {
             }
         }
         if !stuck
-            && (recently(self.last_progress) || self.attempts.values().any(Attempt::is_under_way))
+            && (self.shortage.progressed_lately(now)
+                || self.attempts.values().any(Attempt::is_under_way))
         {
             return false;
         }
@@ -234,7 +236,7 @@ impl FetchService {
     /// Returns whether an attempt in line has waited for memory for a while and none has returned.
     fn is_stuck(&self, now: Instant) -> bool {
         let is_long = |at: Instant| now.duration_since(at) >= RELIEF_WAIT;
-        is_long(self.memory_returned) && self.is_waited_for(is_long)
+        is_long(self.shortage.memory_returned()) && self.is_waited_for(is_long)
     }
 
     /// Ends an attempt. Its request is sent again when no older one waits for memory.

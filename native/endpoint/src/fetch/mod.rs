@@ -18,12 +18,15 @@ mod checksum;
 mod completion;
 mod completion_sink;
 mod deliver;
+mod heard;
 mod overdue;
 mod pull;
 mod pull_service;
+mod pulls;
 mod queue;
 mod request;
 mod service;
+mod shortage;
 mod silent;
 mod termination;
 

@@ -72,7 +72,7 @@ impl FetchService {
                 false => WaitVerdict::Later(deadline),
             };
         };
-        let no_memory = since.max(self.memory_returned) + MEMORY_WAIT;
+        let no_memory = since.max(self.shortage.memory_returned()) + MEMORY_WAIT;
         let long = since + attempt.request.idle_timeout / 2;
         match () {
             () if no_memory <= now => WaitVerdict::NoMemory,
@@ -88,8 +88,8 @@ impl FetchService {
         let waits = self
             .awaiting_room
             .has(attempt.connection, attempt.request.id);
-        match self.heard.get(&attempt.connection) {
-            Some(heard) if waits => attempt.deadline.max(*heard + attempt.request.idle_timeout),
+        match self.heard.last(attempt.connection) {
+            Some(heard) if waits => attempt.deadline.max(heard + attempt.request.idle_timeout),
             _ => attempt.deadline,
         }
     }
@@ -100,8 +100,7 @@ impl FetchService {
         };
         let (connection, endpoint) = (attempt.connection, attempt.request.endpoint);
         let timeout = attempt.request.idle_timeout;
-        let heard = self.heard.get(&connection);
-        let silent = heard.is_none_or(|at| now.duration_since(*at) >= timeout);
+        let silent = self.heard.nothing_for(connection, timeout, now);
         let detail = format!("no progress for {} ms", timeout.as_millis());
         self.counters.timeouts.add(1);
         self.give_up(net, id, FetchErrorCode::TimedOut, &detail);

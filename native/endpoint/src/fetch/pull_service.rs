@@ -1,34 +1,15 @@
 //! Reads from servers' pages: the part of [`FetchService`] for pulls.
 
 use super::buffers::Granted;
-use super::checksum::Corrupt;
 use super::deliver::Stream;
 use super::pull::{Pull, Verdict};
+use super::pulls::NotPosted;
 use super::FetchService;
 use crate::net::Net;
-use faro_fabric::{ConnectionId, Outcome, Read, Rejected, RemoteRange};
-use faro_pool::{Lease, PoolError, Purpose};
+use faro_fabric::{ConnectionId, Outcome};
+use faro_pool::{Lease, Purpose};
 use faro_sync::clock;
 use faro_wire::codes::FetchErrorCode;
-
-/// The reason that a read was not posted.
-enum NotPosted {
-    /// The arena has no memory.
-    NoMemory,
-    /// The connection's queue is full.
-    NoRoom,
-    /// The fabric will never accept the read.
-    Impossible,
-}
-
-impl NotPosted {
-    fn of(refused: PoolError) -> Self {
-        match refused {
-            PoolError::Exhausted { .. } => Self::NoMemory,
-            _ => Self::Impossible,
-        }
-    }
-}
 
 impl FetchService {
     /// Posts the reads that memory and room allow, if the attempt is pulling.
@@ -75,7 +56,7 @@ impl FetchService {
     ) -> Result<(), NotPosted> {
         if let Some(range) = pull.wants_versions() {
             let target = pull.spare.take().ok_or(NotPosted::Impossible)?;
-            return match self.post_read(net, connection, id, range, target) {
+            return match self.pulls.post(net, connection, id, range, target) {
                 Ok(token) => {
                     pull.versions_posted(token);
                     Ok(())
@@ -103,7 +84,7 @@ impl FetchService {
             let Some(target) = pull.reserved.pop_front() else {
                 break;
             };
-            match self.post_read(net, connection, id, range, target) {
+            match self.pulls.post(net, connection, id, range, target) {
                 Ok(token) => pull.posted(token),
                 Err((refused, target)) => {
                     pull.reserved.push_front(target);
@@ -114,7 +95,7 @@ impl FetchService {
                             // The attempt holds no memory while it waits for its peer.
                             pull.reserved.clear();
                             pull.spare = None;
-                            self.gave_back = true;
+                            self.shortage.gave_back();
                             return Err(refused);
                         }
                         NotPosted::NoMemory | NotPosted::Impossible => return Err(refused),
@@ -130,33 +111,6 @@ impl FetchService {
         lease.map_err(NotPosted::of)
     }
 
-    fn post_read(
-        &mut self,
-        net: &mut Net,
-        connection: ConnectionId,
-        id: u64,
-        source: RemoteRange,
-        target: Lease,
-    ) -> Result<u64, (NotPosted, Lease)> {
-        let token = self.next_token;
-        let read = Read {
-            token,
-            source,
-            target,
-        };
-        match net.read(connection, read) {
-            Ok(()) => {
-                self.next_token += 1;
-                self.reads.insert(token, id);
-                Ok(token)
-            }
-            Err(Rejected::Full(read)) => Err((NotPosted::NoRoom, read.target)),
-            Err(Rejected::NotConnected(read, _) | Rejected::TooLarge(read, _)) => {
-                Err((NotPosted::Impossible, read.target))
-            }
-        }
-    }
-
     /// Handles the end of a read that this service posted.
     pub(super) fn read_ended(
         &mut self,
@@ -165,7 +119,7 @@ impl FetchService {
         target: Lease,
         outcome: &Outcome,
     ) {
-        let Some(id) = self.reads.remove(&token) else {
+        let Some(id) = self.pulls.ended(token) else {
             return;
         };
         // If the attempt ended while its read was posted, the lease is returned now.
@@ -176,8 +130,8 @@ impl FetchService {
         attempt.progress(now);
         attempt.request.was_taken = false;
         let connection = attempt.connection;
-        self.hear(connection, now);
-        self.last_progress = now;
+        self.heard.hear(connection, now);
+        self.shortage.progress(now);
         let Some(attempt) = self.attempts.get_mut(&id) else {
             return;
         };
@@ -220,7 +174,10 @@ impl FetchService {
                 self.ask_for_writes(net, id);
             }
             Verdict::Corrupt(corrupt) => {
-                self.stop_pulls(id, corrupt);
+                self.counters.crc_errors.add(1);
+                if let Some(attempt) = self.attempts.get(&id) {
+                    self.pulls.stop(attempt.connection, corrupt);
+                }
                 self.ask_for_writes(net, id);
             }
         }
@@ -231,24 +188,6 @@ impl FetchService {
             Granted::Served => {}
             Granted::NoRoom => self.await_room(id),
             Granted::NoMemory => self.await_memory(id),
-        }
-    }
-
-    /// Stops reads on a connection whose reads brought wrong bytes, although the version says that
-    /// the page did not change. The server writes instead. If that brings wrong bytes as well, the
-    /// connection is at fault.
-    fn stop_pulls(&mut self, id: u64, Corrupt { expected, got }: Corrupt) {
-        self.counters.crc_errors.add(1);
-        let Some(attempt) = self.attempts.get(&id) else {
-            return;
-        };
-        if self.no_pulls.insert(attempt.connection) {
-            if let Some(left_out) = self.corrupt_reads.at(clock::now()) {
-                log::warn!(
-                    "bytes read from a peer's memory have CRC-32C {got:#010x} where the peer read \
-                     {expected:#010x} from its file; from now on it writes them on this connection{left_out}"
-                );
-            }
         }
     }
 

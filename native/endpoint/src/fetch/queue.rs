@@ -238,7 +238,7 @@ impl RequestQueue {
     /// Tells the caller of an error.
     fn conclude(&self, mut request: Request, code: FetchErrorCode, detail: String) {
         request.ended();
-        // Before its completion: whoever sees that a request has failed sees the peer's back-off.
+        // This comes before its completion: a caller that sees the failure of a request sees the peer's back-off.
         self.peers.request_failed(request.endpoint, code);
         self.sink
             .failed(request.id, request.missing_range(), code, detail);

@@ -3,17 +3,19 @@
 use super::attempt::Attempt;
 use super::awaiting_room::AwaitingRoom;
 use super::busy_servers::BusyServers;
+use super::heard::Heard;
+use super::pulls::Pulls;
 use super::queue::{Command, RequestQueue};
 use super::request::Request;
+use super::shortage::Shortage;
 use crate::counters::Counters;
 use crate::deadlines::Deadlines;
 use crate::memory::Memory;
 use crate::net::{Closed, Link, Net, Route, Service, Source};
 use crossbeam_channel::Receiver;
-use faro_fabric::rare_log::RareLog;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
-use faro_sync::{clock, HashMap, HashSet};
+use faro_sync::{clock, HashMap};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{DataWritten, Fetch, RemoteBuffer, ToClient, ToServer};
 use faro_wire::WireError;
@@ -41,35 +43,13 @@ pub(crate) struct FetchService {
     pub(super) awaiting_room: AwaitingRoom,
     /// Requests whose attempts gave up their memory, by id; the oldest is first.
     pub(super) put_back: BTreeMap<u64, Request>,
-    /// Connections whose servers have sent nothing for a while, although other attempts waited for
-    /// the memory that requests there hold.
-    pub(super) silent: HashSet<ConnectionId>,
     /// True if some attempts may belong to requests whose buffers were taken.
     pub(super) any_taken: bool,
     /// Requests that their servers had no room for, and those that came after them.
     pub(super) busy_servers: BusyServers,
-    /// The time of the last arrival for any attempt.
-    pub(super) last_progress: Instant,
-    /// The time at which memory last returned to the arena after a lease was refused.
-    pub(super) memory_returned: Instant,
-    /// The time at which an attempt in line last found no memory.
-    pub(super) short_at: Instant,
-    /// True if the service, in this turn of its thread, has returned memory that a connection had
-    /// no room for.
-    pub(super) gave_back: bool,
-    /// The value of `gave_back` in the last turn: a report of returned memory may be about that
-    /// memory.
-    own_return: bool,
-    /// The posted reads by token, with their attempt's id on the wire. The attempt may have ended.
-    pub(super) reads: HashMap<u64, u64>,
-    /// The time at which something last arrived on each connection with attempts.
-    pub(super) heard: HashMap<ConnectionId, Instant>,
-    /// Connections on which a read brought bytes that the server never had.
-    pub(super) no_pulls: HashSet<ConnectionId>,
-    /// Limits the log lines about these connections.
-    pub(super) corrupt_reads: RareLog,
-    /// Token of the next read.
-    pub(super) next_token: u64,
+    pub(super) shortage: Shortage,
+    pub(super) heard: Heard,
+    pub(super) pulls: Pulls,
     next_wire_id: u64,
     /// Size of the largest block that the arena can hold at once, in bytes.
     pub(super) largest_block: u64,
@@ -103,19 +83,11 @@ impl FetchService {
             by_request: HashMap::default(),
             deadlines: Deadlines::default(),
             put_back: BTreeMap::new(),
-            silent: HashSet::default(),
             any_taken: false,
             busy_servers: BusyServers::default(),
-            last_progress: clock::now(),
-            memory_returned: clock::now(),
-            short_at: clock::now(),
-            gave_back: false,
-            own_return: false,
-            reads: HashMap::default(),
-            heard: HashMap::default(),
-            no_pulls: HashSet::default(),
-            corrupt_reads: RareLog::default(),
-            next_token: 1,
+            shortage: Shortage::new(),
+            heard: Heard::default(),
+            pulls: Pulls::default(),
             next_wire_id: 1,
         }
     }
@@ -163,7 +135,7 @@ impl FetchService {
         mut request: Request,
         deadline: Instant,
     ) -> Attempt {
-        request.writes_only |= self.no_pulls.contains(&connection);
+        request.writes_only |= self.pulls.are_stopped(connection);
         self.any_taken |= request.was_taken;
         Attempt::new(request, connection, deadline)
     }
@@ -240,8 +212,8 @@ impl Service for FetchService {
     ) -> Result<(), WireError> {
         self.queue.progress(source.endpoint);
         let now = clock::now();
-        self.hear(source.connection, now);
-        self.last_progress = now;
+        self.heard.hear(source.connection, now);
+        self.shortage.progress(now);
         let attempt = self.attempts.get_mut(&id);
         let Some(attempt) = attempt.filter(|a| a.connection == source.connection) else {
             self.counters.late_messages.add(1);
@@ -273,7 +245,7 @@ impl Service for FetchService {
     }
 
     fn on_commands(&mut self, net: &mut Net) {
-        self.own_return = std::mem::take(&mut self.gave_back);
+        self.shortage.begin_turn();
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 Command::Start(request, route) => self.start(net, request, &route),
@@ -310,7 +282,7 @@ impl Service for FetchService {
         _outcome: &Outcome,
     ) {
         if self.awaiting_room.has_any(connection) {
-            self.hear(connection, clock::now());
+            self.heard.hear(connection, clock::now());
             self.has_room(net, connection);
         }
     }
@@ -334,9 +306,8 @@ impl Service for FetchService {
             CloseReason::Protocol(_) => FetchErrorCode::Protocol,
             _ => FetchErrorCode::ConnectionLost,
         };
-        self.no_pulls.remove(&closed.connection);
-        self.heard.remove(&closed.connection);
-        self.silent.remove(&closed.connection);
+        self.pulls.closed(closed.connection);
+        self.heard.closed(closed.connection);
         let attempts = self.attempts.iter();
         let lost = attempts.filter(|(_, a)| a.connection == closed.connection);
         for id in lost.map(|(id, _)| *id).collect::<Vec<_>>() {
@@ -345,9 +316,7 @@ impl Service for FetchService {
     }
 
     fn on_memory(&mut self, net: &mut Net) {
-        if !self.own_return {
-            self.memory_returned = clock::now();
-        }
+        self.shortage.on_memory();
         self.offer_buffers(net);
         self.send_put_back();
     }

@@ -14,30 +14,21 @@
 
 use super::attempt::Attempt;
 use super::FetchService;
-use crate::limits::{RELIEF_WAIT, SILENCE_IN_SHORTAGE};
+use crate::limits::SILENCE_IN_SHORTAGE;
 use crate::net::Net;
 use faro_fabric::ConnectionId;
 use faro_pool::Purpose;
-use faro_sync::clock;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
 impl FetchService {
-    /// Notes that something has arrived on the connection.
-    pub(super) fn hear(&mut self, connection: ConnectionId, now: Instant) {
-        self.heard.insert(connection, now);
-        if !self.silent.is_empty() {
-            self.silent.remove(&connection);
-        }
-    }
-
     fn is_behind(&self, attempt: &Attempt) -> bool {
-        attempt.request.was_taken || self.silent.contains(&attempt.connection)
+        attempt.request.was_taken || self.heard.is_silent(attempt.connection)
     }
 
     /// Returns false if no attempt waits behind, which saves the search.
     fn has_behind(&self) -> bool {
-        self.any_taken || !self.silent.is_empty()
+        self.any_taken || self.heard.has_silent()
     }
 
     /// Removes the attempts that wait behind from `awaiting_memory`, and returns them.
@@ -60,8 +51,7 @@ impl FetchService {
     /// Returns whether attempts behind may have memory: half of the arena is free, or the shortage
     /// is over.
     pub(super) fn has_memory_for_those_behind(&self) -> bool {
-        !self.memory.is_half_full(Purpose::Read)
-            || clock::now().duration_since(self.short_at) >= RELIEF_WAIT
+        !self.memory.is_half_full(Purpose::Read) || self.shortage.is_over()
     }
 
     /// Returns the oldest request in line for memory.
@@ -92,11 +82,11 @@ impl FetchService {
         let attempts = self.attempts.values();
         let due = attempts.filter(|a| a.is_under_way() && is_long(a.last_progress()));
         let connections: BTreeSet<ConnectionId> = due.map(|a| a.connection).collect();
-        let silent = connections.into_iter().filter(|connection| {
-            let heard = self.heard.get(connection);
-            heard.is_none_or(|at| is_long(*at))
-        });
-        self.silent.extend(silent);
+        for connection in connections {
+            if self.heard.nothing_for(connection, SILENCE_IN_SHORTAGE, now) {
+                self.heard.note_silent(connection);
+            }
+        }
     }
 
     /// Takes the buffers from all attempts at silent servers. If none has any, takes them from the
@@ -107,7 +97,7 @@ impl FetchService {
         let all = self.attempts.iter();
         let holding = all.filter(|(_, a)| !a.has_no_buffers());
         let (silent, others): (Vec<_>, Vec<_>) =
-            holding.partition(|(_, a)| self.silent.contains(&a.connection));
+            holding.partition(|(_, a)| self.heard.is_silent(a.connection));
         let place = |(id, a): (&u64, &Attempt)| (a.request.id, *id);
         let mut taken: Vec<_> = silent.into_iter().map(place).collect();
         taken.sort_unstable();

@@ -44,7 +44,7 @@ pub(super) struct FileIdentity {
 
 impl FileIdentity {
     /// # Errors
-    /// What `fstat` says.
+    /// The error of `fstat`.
     pub(super) fn of(file: &File) -> io::Result<Self> {
         Ok(Self::from(fstat(file)?))
     }

@@ -41,7 +41,7 @@ impl FirstRead {
     /// Reads an index of `bytes` bytes, a multiple of 8.
     ///
     /// # Errors
-    /// What the file says.
+    /// The error of reading the file.
     pub(super) fn of(file: &File, bytes: u64) -> io::Result<Self> {
         let is_small = bytes <= SMALL_INDEX_BYTES;
         let from = if is_small { 0 } else { bytes - 8 };

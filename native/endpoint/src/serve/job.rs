@@ -1,17 +1,20 @@
 //! One fetch as its server works on it.
 
+use super::content::{Content, Unread};
 use super::offer::{offer, ResidentSlice};
-use crate::files::{Answer, FileRange, Output, Unlocated};
-use crate::limits::{MAX_BUFFERS_HELD, MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
+use super::remote_buffers::{FilledBuffer, RemoteBuffers};
+use super::response::{respond, NotNow, Served};
+use super::turn_memory::TurnMemory;
+use crate::files::{Answer, Output};
+use crate::limits::{MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
 use crate::memory::{Memory, NoLease};
 use crate::net::Encoded;
 use crate::payer::Payer;
-use faro_pool::{Account, Lease, PoolError, PAGE_BYTES};
+use faro_pool::Account;
 use faro_region::{Sleep, CHUNK_BYTES};
-use faro_sync::{HashMap, TableKeys};
-use faro_wire::message::{BlockEntry, Fetch, FetchResponse, RemoteBuffer, ToClient, WrittenBuffer};
-use faro_wire::{crc32c, BlockId, BlockStatus, OutputId, WireError};
-use std::collections::VecDeque;
+use faro_sync::HashMap;
+use faro_wire::message::{Fetch, RemoteBuffer};
+use faro_wire::{crc32c, BlockId, OutputId, WireError};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -28,44 +31,17 @@ pub(crate) struct Job {
     pub(super) is_short: bool,
     /// Times that its files were looked up.
     lookups: u8,
-    /// Outputs that `runs` point to.
-    outputs: Vec<Arc<Output>>,
-    /// Ranges that are still to be read, adjacent ones merged: (position in `outputs`, bytes).
-    ranges: VecDeque<(usize, FileRange)>,
     /// The response was made.
     prepared: bool,
     /// The response, until a turn takes it along.
     response: Option<Encoded>,
     /// Never send READ_OFFER.
     writes_only: bool,
-    /// Sum of `runs`.
-    remaining: u64,
-    buffers: VecDeque<RemoteBuffer>,
-    /// Number of the first one of `buffers` among all of the request.
-    next_buffer: u32,
-    /// Account of the bytes on their way to the peer.
-    account: Arc<Account>,
-    /// For the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
-    reserved: VecDeque<Lease>,
-    /// A turn may take memory of the arena: none waits for it.
-    pub(super) may_lease: bool,
-    /// For the counters, once all is posted.
+    content: Content,
+    buffers: RemoteBuffers,
+    memory: TurnMemory,
+    /// What the counters get once all is posted.
     pub(crate) served: Served,
-}
-
-/// Result of a finished job: what it has sent.
-#[derive(Default, Clone, Copy)]
-pub(crate) struct Served {
-    pub(crate) blocks: u64,
-    pub(crate) bytes: u64,
-    pub(crate) refused: u64,
-}
-
-/// A lease filled for one buffer of the client.
-pub(crate) struct FilledBuffer {
-    pub(crate) lease: Arc<Lease>,
-    pub(crate) target: RemoteBuffer,
-    pub(crate) written: WrittenBuffer,
 }
 
 /// Result of a turn.
@@ -93,19 +69,6 @@ pub(crate) enum JobTurn {
     Broken { detail: String },
 }
 
-/// Reason why no response can be made now.
-enum NotNow {
-    Cold,
-    Replaced,
-}
-
-/// Bytes that were promised cannot be read.
-struct Unread {
-    /// True if the file of these blocks is another one by now, or gone.
-    replaced: bool,
-    detail: String,
-}
-
 impl Job {
     /// # Errors
     /// A buffer that no client of this version would offer.
@@ -122,17 +85,12 @@ impl Job {
             answers: HashMap::default(),
             is_short: false,
             lookups: 0,
-            outputs: Vec::new(),
-            ranges: VecDeque::new(),
             prepared: false,
             response: None,
             writes_only: fetch.writes_only,
-            remaining: 0,
-            buffers: VecDeque::new(),
-            next_buffer: 0,
-            account,
-            reserved: VecDeque::new(),
-            may_lease: false,
+            content: Content::default(),
+            buffers: RemoteBuffers::default(),
+            memory: TurnMemory::new(account),
             served: Served::default(),
         };
         job.add_buffers(fetch.buffers)?;
@@ -142,18 +100,12 @@ impl Job {
     /// # Errors
     /// See `new`; and more buffers than are kept.
     pub(crate) fn add_buffers(&mut self, buffers: Vec<RemoteBuffer>) -> Result<(), WireError> {
-        check_buffers(&buffers)?;
-        let got = (self.buffers.len() + buffers.len()) as u64;
-        if got > MAX_BUFFERS_HELD as u64 {
-            let limit = MAX_BUFFERS_HELD as u64;
-            return Err(WireError::TooLarge {
-                what: "buffers of a request",
-                got,
-                limit,
-            });
-        }
-        self.buffers.extend(buffers);
-        Ok(())
+        self.buffers.add(buffers)
+    }
+
+    /// Allows or forbids a turn to take memory of the arena beyond what is reserved.
+    pub(super) fn may_lease(&mut self, may: bool) {
+        self.memory.may_lease(may);
     }
 
     pub(crate) fn is_new(&self) -> bool {
@@ -167,7 +119,7 @@ impl Job {
 
     /// Returns whether a turn would have something to do.
     pub(crate) fn can_turn(&self) -> bool {
-        !self.prepared || (self.remaining > 0 && !self.buffers.is_empty())
+        !self.prepared || (self.remaining() > 0 && !self.buffers.is_empty())
     }
 
     /// Returns the number of blocks that were asked for.
@@ -195,45 +147,14 @@ impl Job {
     /// # Errors
     /// There is none at all.
     pub(super) fn reserve(&mut self, memory: &Memory) -> Result<(), NoLease> {
-        let mut remaining = self.remaining;
-        let mut lengths = Vec::with_capacity(TURN_BUFFERS);
-        for target in self.buffers.iter().take(TURN_BUFFERS) {
-            let length = remaining.min(u64::from(target.length.get()));
-            remaining -= length;
-            if length > 0 {
-                lengths.push(length as usize);
-            }
-        }
-        for length in lengths.into_iter().skip(self.reserved.len()) {
-            match memory.try_lease_for(length, &self.account) {
-                Ok(lease) => self.reserved.push_back(lease),
-                Err(_) if !self.reserved.is_empty() => break,
-                Err(none) => return Err(none),
-            }
-        }
-        Ok(())
-    }
-
-    /// Leases memory for the next buffer.
-    fn lease(&mut self, length: usize, memory: &Memory) -> Result<Option<Lease>, PoolError> {
-        let reserved = self.reserved.pop_front();
-        if let Some(lease) = reserved.filter(|lease| lease.capacity() >= length) {
-            return Ok(Some(lease));
-        }
-        if !self.may_lease {
-            return Ok(None);
-        }
-        match memory.try_lease_for(length, &self.account) {
-            Ok(lease) => Ok(Some(lease)),
-            Err(NoLease::HasItsShare | NoLease::Arena(PoolError::Exhausted { .. })) => Ok(None),
-            Err(NoLease::Arena(error)) => Err(error),
-        }
+        let lengths = self.buffers.lengths(self.remaining());
+        self.memory.reserve(lengths, memory)
     }
 
     /// Returns the number of bytes that are not in a lease yet; it is known after the response is
     /// made.
     pub(crate) fn remaining(&self) -> u64 {
-        self.remaining
+        self.content.remaining()
     }
 
     /// Makes the response when all answers are in. Returns the end of the turn if it ends here,
@@ -242,10 +163,12 @@ impl Job {
         if self.prepared {
             return None;
         }
-        match self.make_response(sleep) {
+        match respond(&self.blocks, &self.answers, sleep) {
             Ok(response) => {
+                self.answers.clear();
                 self.prepared = true;
-                self.response = Some(response);
+                self.response = Some(response.encoded);
+                (self.content, self.served) = (response.content, response.served);
                 None
             }
             Err(NotNow::Cold) => Some(JobTurn::Cold),
@@ -287,19 +210,19 @@ impl Job {
             return turn;
         }
         if let Some(response) = self.response.take_if(|_| !self.writes_only) {
-            match offer(memory, &self.outputs, &self.ranges, self.remaining, sleep) {
+            match offer(memory, &self.content, sleep) {
                 Some(slices) => return JobTurn::Offered { response, slices },
                 None => self.write_instead(response),
             }
         }
         let mut filled = Vec::with_capacity(TURN_BUFFERS.min(self.buffers.len()));
         let mut starved = false;
-        while self.remaining > 0 && filled.len() < TURN_BUFFERS {
-            let Some(target) = self.buffers.front().copied() else {
+        while self.remaining() > 0 && filled.len() < TURN_BUFFERS {
+            let Some(length) = self.buffers.next_length() else {
                 break;
             };
-            let length = self.remaining.min(u64::from(target.length.get())) as usize;
-            let mut lease = match self.lease(length, memory) {
+            let length = self.remaining().min(length) as usize;
+            let mut lease = match self.memory.lease(length, memory) {
                 Ok(Some(lease)) => lease,
                 Ok(None) => {
                     starved = true;
@@ -312,10 +235,10 @@ impl Job {
                 }
             };
             let bytes = &mut lease.bytes_mut()[..length];
-            match self.fill(bytes, memory, sleep) {
+            match self.content.read(bytes, memory, sleep) {
                 Ok(true) => {}
                 Ok(false) if filled.is_empty() => {
-                    self.reserved.push_front(lease);
+                    self.memory.put_back(lease);
                     return JobTurn::Cold;
                 }
                 Ok(false) => break,
@@ -325,80 +248,16 @@ impl Job {
                 }
                 Err(Unread { detail, .. }) => return JobTurn::Broken { detail },
             }
-            let written = WrittenBuffer {
-                buffer: self.next_buffer.into(),
-                length: (length as u32).into(),
-                crc: crc32c(bytes).into(),
-                reserved: 0.into(),
-            };
-            self.buffers.pop_front();
-            self.next_buffer = self.next_buffer.wrapping_add(1);
-            filled.push(FilledBuffer {
-                lease: Arc::new(lease),
-                target,
-                written,
-            });
+            let crc = crc32c(bytes);
+            filled.extend(self.buffers.fill(lease, length, crc));
         }
-        self.reserved.clear();
+        self.memory.clear();
         JobTurn::Filled {
             response: self.response.take(),
             filled,
-            last: self.remaining == 0,
+            last: self.remaining() == 0,
             starved,
         }
-    }
-
-    /// Turns blocks into entries and ranges; adjacent blocks of one file become one range. An error
-    /// leaves the job as it was.
-    fn make_response(&mut self, sleep: Sleep) -> Result<Encoded, NotNow> {
-        let mut positions: HashMap<OutputId, usize> =
-            HashMap::with_capacity_and_hasher(self.answers.len(), TableKeys::default());
-        let mut outputs: Vec<Arc<Output>> = Vec::new();
-        let mut ranges: VecDeque<(usize, FileRange)> = VecDeque::new();
-        let mut served = Served::default();
-        let mut entries = Vec::with_capacity(self.blocks.len());
-        for block in &self.blocks {
-            let id = block.output();
-            let located = match self.answers.get(&id) {
-                Some(Ok(output)) => output
-                    .locate(block.start_reduce.get(), block.end_reduce.get(), sleep)
-                    .map(|range| (output, range.of(block))),
-                Some(Err(status)) => Err(Unlocated::Status(*status)),
-                None => Err(Unlocated::Status(BlockStatus::UnknownOutput)),
-            };
-            let (output, range) = match located {
-                Ok(found) => found,
-                Err(Unlocated::Status(status)) => {
-                    served.refused += 1;
-                    entries.push(BlockEntry::missing(status));
-                    continue;
-                }
-                Err(Unlocated::Cold) => return Err(NotNow::Cold),
-                Err(Unlocated::Replaced) => return Err(NotNow::Replaced),
-            };
-            served.blocks += 1;
-            served.bytes += range.length;
-            entries.push(BlockEntry::found(range.length));
-            if range.length == 0 {
-                continue;
-            }
-            let position = *positions.entry(id).or_insert_with(|| {
-                outputs.push(Arc::clone(output));
-                outputs.len() - 1
-            });
-            match ranges.back_mut() {
-                Some((at, last))
-                    if *at == position && last.offset + last.length == range.offset =>
-                {
-                    last.length += range.length;
-                }
-                _ => ranges.push_back((position, range)),
-            }
-        }
-        self.answers.clear();
-        self.remaining = served.bytes;
-        (self.outputs, self.ranges, self.served) = (outputs, ranges, served);
-        Ok(ToClient::FetchResponse(FetchResponse { blocks: entries }).into())
     }
 
     /// Restarts the job with a look-up, because files were replaced or deleted before anything was
@@ -406,96 +265,23 @@ impl Job {
     fn look_up_again(&mut self, filled: Vec<FilledBuffer>) -> JobTurn {
         self.lookups += 1;
         // Java may take long to answer.
-        self.reserved.clear();
+        self.memory.clear();
         if self.lookups >= MAX_LOOKUPS {
             let detail =
                 format!("map outputs were replaced {MAX_LOOKUPS} times during one request");
             return JobTurn::Broken { detail };
         }
-        self.next_buffer = self.next_buffer.wrapping_sub(filled.len() as u32);
-        for buffer in filled.into_iter().rev() {
-            self.buffers.push_front(buffer.target);
-        }
+        self.buffers.put_back(filled);
         // If one output is gone, others may be too: all are checked now, instead of one in each
         // turn.
-        let located = self.outputs.drain(..);
+        let located = self.content.take_outputs().into_iter();
         let answered = self.answers.drain().filter_map(|(_, answer)| answer.ok());
         for output in located.chain(answered) {
             let _ = output.check_paths();
         }
-        self.ranges.clear();
         self.is_short = false;
         (self.prepared, self.response) = (false, None);
-        (self.remaining, self.served) = (0, Served::default());
+        self.served = Served::default();
         JobTurn::Cold
     }
-
-    /// Reads the next `bytes.len()` bytes of the stream. Returns false, and counts none as read, if
-    /// not all of them are in memory.
-    fn fill(&mut self, bytes: &mut [u8], memory: &Memory, sleep: Sleep) -> Result<bool, Unread> {
-        let mut done = 0;
-        for (position, range) in &self.ranges {
-            let length = range.length.min((bytes.len() - done) as u64) as usize;
-            let piece = &mut bytes[done..done + length];
-            let output = &self.outputs[*position];
-            let read = output.read(&memory.cache, range.offset, piece, sleep);
-            let got = read.map_err(|error| Unread {
-                replaced: output.is_replaced(),
-                detail: format!(
-                    "{length} bytes at {} of a map output: {error}",
-                    range.offset
-                ),
-            })?;
-            if got < length {
-                return Ok(false);
-            }
-            done += length;
-            if done == bytes.len() {
-                break;
-            }
-        }
-        if done < bytes.len() {
-            return Err(Unread {
-                replaced: false,
-                detail: "the response is longer than its ranges".to_owned(),
-            });
-        }
-        self.consume(done as u64);
-        Ok(true)
-    }
-
-    /// Counts the first `bytes` bytes of the ranges as read.
-    fn consume(&mut self, mut bytes: u64) {
-        self.remaining -= bytes;
-        while let Some((_, range)) = self.ranges.front_mut().filter(|_| bytes > 0) {
-            let length = range.length.min(bytes);
-            range.offset += length;
-            range.length -= length;
-            bytes -= length;
-            if range.length == 0 {
-                self.ranges.pop_front();
-            }
-        }
-    }
-}
-
-fn check_buffers(buffers: &[RemoteBuffer]) -> Result<(), WireError> {
-    for buffer in buffers {
-        let got = u64::from(buffer.length.get());
-        if got == 0 {
-            return Err(WireError::BadValue {
-                what: "length of an offered buffer",
-                got,
-            });
-        }
-        if got > PAGE_BYTES as u64 {
-            let limit = PAGE_BYTES as u64;
-            return Err(WireError::TooLarge {
-                what: "length of an offered buffer",
-                got,
-                limit,
-            });
-        }
-    }
-    Ok(())
 }

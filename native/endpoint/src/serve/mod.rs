@@ -8,6 +8,7 @@
 //! ([`offer`](offer::offer)).
 
 mod budget;
+mod content;
 mod entry;
 mod exposed;
 mod io;
@@ -15,9 +16,12 @@ mod job;
 mod lookup;
 mod memory_queue;
 mod offer;
+mod remote_buffers;
 mod requests;
+mod response;
 mod service;
 mod stage;
+mod turn_memory;
 mod turns;
 mod work;
 

@@ -3,14 +3,14 @@
 //! All or nothing: a stream of which a part has to be written is written, so that the client follows
 //! one protocol at a time. What the client reads costs this server the checksum and no copy.
 
-use crate::files::{FileRange, Output};
+use super::content::Content;
+use crate::files::Output;
 use crate::limits::{READ_OFFER_BYTES, READ_OFFER_MEAN_BYTES};
 use crate::memory::Memory;
 use faro_pool::Lease;
 use faro_region::{Sleep, Version, CHUNK_BYTES};
 use faro_wire::crc32c;
 use faro_wire::message::MAX_OFFERED_SLICES;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Bytes of one page.
@@ -27,22 +27,20 @@ pub(crate) struct ResidentSlice {
     pub(crate) needs_device: bool,
 }
 
-/// Returns the slices of `ranges`, in order. Returns `None` if some of it is in no page, or if
+/// Returns the slices of the content, in order. Returns `None` if some of it is in no page, or if
 /// writing is as cheap. Nothing is held: the versions tell the client whether the bytes stayed.
-pub(crate) fn offer(
+pub(super) fn offer(
     memory: &Memory,
-    outputs: &[Arc<Output>],
-    ranges: &VecDeque<(usize, FileRange)>,
-    total: u64,
+    content: &Content,
     sleep: Sleep,
 ) -> Option<Vec<ResidentSlice>> {
+    let total = content.remaining();
     let max = (total / READ_OFFER_MEAN_BYTES).min(u64::from(MAX_OFFERED_SLICES)) as usize;
     if total < READ_OFFER_BYTES {
         return None;
     }
     let mut slices = Vec::new();
-    for (position, range) in ranges {
-        let output = outputs.get(*position)?;
+    for (output, range) in content.ranges() {
         let (mut at, end) = (range.offset, range.offset + range.length);
         while at < end {
             if slices.len() == max {

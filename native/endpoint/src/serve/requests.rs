@@ -80,7 +80,7 @@ impl ServeService {
         self.counters.served_requests.add(1);
         self.start_turns(due);
         if let Some(mut job) = at_once {
-            job.may_lease = !self.starved.must_wait(endpoint);
+            job.may_lease(!self.starved.must_wait(endpoint));
             match self.io.at_once(job) {
                 Ok((job, turn)) => self.on_turn(net, job, turn),
                 Err(job) => self.io.submit(job, &self.inbox),

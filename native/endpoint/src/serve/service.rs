@@ -113,7 +113,7 @@ impl ServeService {
             };
             match entry.stage.on_permit(|job| !job.is_new()) {
                 Permitted::Begins(mut job) => {
-                    job.may_lease = !self.starved.must_wait(entry.endpoint);
+                    job.may_lease(!self.starved.must_wait(entry.endpoint));
                     self.io.submit(job, &self.inbox);
                 }
                 Permitted::Waits => self.starved.push(entry.endpoint, serial),
@@ -133,7 +133,7 @@ impl ServeService {
             match reserved {
                 Some(Ok(Some(mut job))) => {
                     self.starved.first_began();
-                    job.may_lease = false;
+                    job.may_lease(false);
                     self.io.submit(job, &self.inbox);
                 }
                 // A fetch that has ended has removed its turn.

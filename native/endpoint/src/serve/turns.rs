@@ -1,7 +1,8 @@
 //! Sends the result of a turn to the client.
 
-use super::job::{FilledBuffer, Job, JobTurn};
+use super::job::{Job, JobTurn};
 use super::offer::ResidentSlice;
+use super::remote_buffers::FilledBuffer;
 use super::service::{fail, ServeService};
 use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
 use crate::net::{Encoded, Net};

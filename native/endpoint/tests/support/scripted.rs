@@ -13,7 +13,7 @@ use faro_fabric::{
 use faro_pool::{Pool, Purpose, PAGE_BYTES};
 use faro_secure::Protection;
 use faro_wire::message::{
-    BlockEntry, DataWritten, Fetch, FetchResponse, RemoteBuffer, WrittenBuffer,
+    BlockEntry, DataWritten, Failed, FailureCode, Fetch, FetchResponse, RemoteBuffer, WrittenBuffer,
 };
 use faro_wire::{crc32c, kind, Card, CardAddress};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +44,24 @@ impl Stage {
         self.write(peer, &fetch.buffers[0], bytes);
         self.respond(peer, id, &[bytes.len() as u64]);
         self.written(peer, id, &[(0, bytes, 0)], true);
+    }
+
+    /// Answers a fetch of one block with `bytes` and with a checksum that is not theirs.
+    pub fn answer_corrupt(&mut self, peer: ConnectionId, id: u64, fetch: &Fetch, bytes: &[u8]) {
+        self.write(peer, &fetch.buffers[0], bytes);
+        self.respond(peer, id, &[bytes.len() as u64]);
+        self.written(peer, id, &[(0, bytes, 1)], true);
+    }
+
+    /// Refuses a request because the server has no room. The client may ask again after `retry_ms`
+    /// milliseconds; 0: it is not to ask again.
+    pub fn refuse(&mut self, peer: ConnectionId, id: u64, retry_ms: u32, detail: &str) {
+        let failed = Failed {
+            code: FailureCode::Busy,
+            retry_ms,
+            detail: detail.to_owned(),
+        };
+        self.send(peer, kind::FAILED, id, failed.encode());
     }
 
     pub fn send(&mut self, peer: ConnectionId, kind: u8, id: u64, body: Vec<u8>) {

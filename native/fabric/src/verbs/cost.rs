@@ -1,6 +1,6 @@
 //! Measures what registering memory costs on a device, for benchmarks.
 
-use super::device::{Device, VerbsError, VerbsOptions};
+use super::device::{Device, Registration, VerbsError, VerbsOptions};
 use std::net::IpAddr;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ impl CostProbe {
         // SAFETY: the memory is borrowed for longer than the registration lives, and its rkey is
         // given to no peer.
         let registration = unsafe {
-            self.device.register_range(
+            Registration::of_range(
+                &self.device,
                 NonNull::from(&mut *memory).cast(),
                 memory.len(),
                 faro_pool::Access::ReadWrite,

@@ -47,6 +47,7 @@ mod driver;
 mod exposed_buffers;
 mod frames;
 mod kinds;
+mod post_operation;
 mod protocol;
 mod queue_pair;
 mod rdma_context;
@@ -54,6 +55,7 @@ mod registrations;
 mod remote_access;
 mod ring_share;
 mod segment;
+mod send_segment;
 mod setup;
 mod transmit;
 

@@ -181,7 +181,7 @@ impl Registrations {
         };
         let bytes = slab.bytes();
         let start = Instant::now();
-        let registration = self.device.register(slab)?;
+        let registration = Registration::of_slab(&self.device, slab)?;
         let registered = Registered {
             registration,
             _counted: self.count(bytes, start.elapsed()),
@@ -201,8 +201,12 @@ impl Registrations {
         // SAFETY: the memory is valid until its clean-up, before which it drops its attachments,
         // and this registration is one.
         let registration = unsafe {
-            self.device
-                .register_range(memory.start(), memory.bytes(), memory.access())
+            Registration::of_range(
+                &self.device,
+                memory.start(),
+                memory.bytes(),
+                memory.access(),
+            )
         }?;
         let keys = LeaseKeys {
             address: memory.start().as_ptr() as u64,

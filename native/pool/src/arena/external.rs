@@ -1,18 +1,37 @@
 //! Counts external memory against the arena's limit.
 
-use super::Arena;
+use super::{Arena, SlabPages};
 use crate::admission::Refused;
 use crate::{Purpose, PAGE_BYTES};
 use faro_sync::lock;
 
 impl Arena {
-    /// Counts `bytes` of external memory against the limit. All external memory together counts in
-    /// whole slabs, because the arena grows by whole slabs, and as reading, so that the reserve
-    /// stays.
+    /// Counts `bytes` of external memory against the limit.
     ///
     /// # Errors
     /// Returns the bound that forbids it.
     pub fn wrap(&self, bytes: u64) -> Result<(), Refused> {
+        let pages = self.pages.wrap(bytes)?;
+        self.spare(pages as usize * PAGE_BYTES, bytes as usize);
+        Ok(())
+    }
+
+    /// Ends a `wrap` of the same number of bytes, and announces it.
+    pub fn unwrap(&self, bytes: u64) {
+        let pages = self.pages.unwrap(bytes);
+        self.spare(bytes as usize, pages as usize * PAGE_BYTES);
+        self.event_count.announce();
+    }
+}
+
+impl SlabPages {
+    /// Counts `bytes` of external memory against the limit. All external memory together counts in
+    /// whole slabs, because the arena grows by whole slabs, and as reading, so that the reserve
+    /// stays. Returns the pages that it counts as.
+    ///
+    /// # Errors
+    /// Returns the bound that forbids it.
+    fn wrap(&self, bytes: u64) -> Result<u32, Refused> {
         let mut slabs = lock(&self.slabs);
         let more = slabs.wrapped_slabs(bytes) - slabs.wrapped_slabs(0);
         let pages = u32::try_from(more)
@@ -38,21 +57,18 @@ impl Arena {
             });
         }
         slabs.wrap(bytes);
-        self.spare(pages as usize * PAGE_BYTES, bytes as usize);
-        Ok(())
+        Ok(pages)
     }
 
-    /// Ends a `wrap` of the same number of bytes.
-    pub fn unwrap(&self, bytes: u64) {
+    /// Ends a `wrap` of the same number of bytes. Returns the pages that are not counted any more.
+    fn unwrap(&self, bytes: u64) -> u32 {
         let mut slabs = lock(&self.slabs);
         let before = slabs.wrapped_slabs(0);
         slabs.unwrap(bytes);
         let fewer = before - slabs.wrapped_slabs(0);
         let pages = fewer as u32 * self.geometry.pages_per_slab;
-        self.spare(bytes as usize, pages as usize * PAGE_BYTES);
         self.admission.leave_many(Purpose::Read, pages);
         self.uncount_in_share(fewer as u32);
-        drop(slabs);
-        self.event_count.announce();
+        pages
     }
 }

@@ -1,6 +1,6 @@
 //! Marks slabs as idle, and chooses idle slabs whose pages may be released.
 
-use super::Arena;
+use super::SlabPages;
 use crate::registration_pins::RegistrationPins;
 use faro_sync::atomic::Ordering;
 use faro_sync::lock;
@@ -17,7 +17,7 @@ pub enum Release {
     All,
 }
 
-impl Arena {
+impl SlabPages {
     /// Returns the registration pins of a slab.
     pub fn registration_pins(&self, slab: u32) -> Option<&RegistrationPins> {
         self.registration_pins.get(slab as usize)

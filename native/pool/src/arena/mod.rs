@@ -7,89 +7,42 @@
 //!
 //! The order of steps makes it correct (see `admission`): a thread that takes a page is *counted
 //! first*, and then takes it; a thread that returns one *lists it first*, is then uncounted, and
-//! announces it last. Slabs that are not used become idle, with all their pages withdrawn (`idle`),
-//! and are activated again before another slab is mapped. External memory takes its part of the
-//! limit (`external`).
+//! announces it last. `slab_pages` has the whole pages; the arena splits them into small buffers and
+//! announces. Slabs that are not used become idle, with all their pages withdrawn (`idle`), and are
+//! activated again before another slab is mapped. External memory takes its part of the limit
+//! (`external`).
 
+mod allocation;
 mod external;
 mod idle;
+mod slab_pages;
 
+pub use allocation::{Allocation, Geometry};
 pub use idle::Release;
+pub use slab_pages::{MapSlab, SlabPages};
 
-use crate::admission::{Held, PageAdmission, Refused};
 use crate::budget::Share;
 use crate::event_count::{Before, EventCount, Listener};
-use crate::pages::{FreePages, PageIndex};
-use crate::registration_pins::RegistrationPins;
-use crate::slabs::{SlabSource, Slabs};
+use crate::pages::PageIndex;
 use crate::small_buffers::SmallBuffers;
 use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use crossbeam_utils::CachePadded;
-use faro_sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use faro_sync::{lock, spin_loop, Mutex};
+use faro_sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 /// Number of size classes below a page.
 const SMALL_CLASSES: usize = SIZE_CLASSES.len() - 1;
 
-/// The arena's dimensions.
-#[derive(Debug, Clone, Copy)]
-pub struct Geometry {
-    /// Maximum number of mapped slabs.
-    pub slabs: u32,
-    /// Number of pages in each slab.
-    pub pages_per_slab: u32,
-    /// Number of pages that only serving may take.
-    pub reserve_pages: u32,
-}
-
-/// The part of the arena that a lease has: a page, or one small buffer of a split page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Allocation {
-    /// Number of the page, counted over all slabs.
-    pub page: PageIndex,
-    /// Number of the small buffer in the page; 0 for a whole page.
-    pub index: u32,
-    /// Index into [`SIZE_CLASSES`].
-    pub class: u8,
-    /// The purpose whose share the allocation counts against.
-    pub purpose: Purpose,
-}
-
-impl Allocation {
-    /// Returns the bytes of the size class.
-    pub fn bytes(self) -> usize {
-        SIZE_CLASSES[usize::from(self.class)]
-    }
-}
-
 /// The arena's state.
 pub struct Arena {
-    geometry: Geometry,
-    admission: PageAdmission,
-    free: FreePages,
+    pages: SlabPages,
     /// The small buffers, by purpose and class.
     small_buffers: [[SmallBuffers; SMALL_CLASSES]; 2],
     event_count: EventCount,
-    /// Locked while a slab is mapped, becomes idle or active, or is released.
-    slabs: Mutex<Slabs>,
-    /// What it may have of a memory that it shares with other arenas; `None`: it shares none.
-    share: Option<Share>,
-    /// The registration pins, by slab.
-    registration_pins: Box<[RegistrationPins]>,
-    /// For each slab, the value of `clock` when one of its pages was last returned.
-    last_use: Box<[AtomicU32]>,
-    /// The time, in the caller's unit.
-    clock: AtomicU32,
     /// Bytes of held pages that are not leased: free buffers of split pages, and what rounding adds
     /// to external memory. So a lease of a whole page changes no counter.
     spare: CachePadded<AtomicU64>,
-    /// Number of leases of the first page of a slab, which is leased without being listed as free.
-    firsts: AtomicU64,
 }
-
-/// Maps the slab with this index.
-pub type MapSlab<'a> = &'a dyn Fn(u32) -> Result<(), PoolError>;
 
 impl Arena {
     /// Returns an arena without mapped slabs, which shares its memory with no other.
@@ -100,34 +53,23 @@ impl Arena {
 
     /// Returns an arena without mapped slabs, whose memory counts against `share` too.
     pub(crate) fn with_share(geometry: Geometry, share: Option<Share>) -> Self {
-        let pages = geometry.slabs * geometry.pages_per_slab;
         let small_buffers = || {
             std::array::from_fn(|class| {
                 SmallBuffers::new((PAGE_BYTES / SIZE_CLASSES[class]) as u32)
             })
         };
         Self {
-            geometry,
-            admission: PageAdmission::new(pages, geometry.reserve_pages),
-            free: FreePages::new(pages),
+            pages: SlabPages::new(geometry, share),
             small_buffers: [small_buffers(), small_buffers()],
             event_count: EventCount::new(),
-            slabs: Mutex::new(Slabs::new(geometry.slabs)),
-            share,
-            registration_pins: (0..geometry.slabs)
-                .map(|_| RegistrationPins::new())
-                .collect(),
-            last_use: (0..geometry.slabs).map(|_| AtomicU32::new(0)).collect(),
-            clock: AtomicU32::new(0),
             spare: CachePadded::new(AtomicU64::new(0)),
-            firsts: AtomicU64::new(0),
         }
     }
 
     /// Returns the bytes leased, of slabs and external memory. It may be off by the leases that
     /// other threads take or return meanwhile.
     pub fn leased_bytes(&self) -> u64 {
-        let held = i64::from(self.held().total()) * PAGE_BYTES as i64;
+        let held = i64::from(self.pages.held().total()) * PAGE_BYTES as i64;
         // A small buffer is counted slightly before or after its page.
         (held - self.spare.load(Ordering::Relaxed) as i64).clamp(0, held) as u64
     }
@@ -140,7 +82,7 @@ impl Arena {
             .flatten()
             .map(SmallBuffers::taken)
             .sum();
-        buffers + self.free.taken() + self.firsts.load(Ordering::Relaxed)
+        buffers + self.pages.taken()
     }
 
     /// Counts spare bytes of held pages: `more` became free or newly held, and `fewer` were leased
@@ -319,12 +261,10 @@ impl Arena {
         purpose: Purpose,
         map: MapSlab<'_>,
     ) -> Result<Vec<Allocation>, PoolError> {
-        self.admission
-            .enter_many(purpose, count)
-            .map_err(|refused| exhausted(purpose, refused))?;
+        self.pages.enter(purpose, count)?;
         let mut allocations = Vec::with_capacity(count as usize);
         for left in (0..count).rev() {
-            match self.find_page(purpose, map) {
+            match self.announcing(self.pages.find(purpose, map)) {
                 Ok(page) => allocations.push(Allocation {
                     page,
                     index: 0,
@@ -332,8 +272,8 @@ impl Arena {
                     purpose,
                 }),
                 Err(error) => {
-                    // `find_page` has uncounted the page that it did not find.
-                    self.admission.leave_many(purpose, left);
+                    // `find` has uncounted the page that it did not find.
+                    self.pages.leave(purpose, left);
                     for allocation in allocations {
                         self.list(allocation);
                     }
@@ -383,11 +323,7 @@ impl Arena {
             None => true,
         };
         if whole {
-            // The use is noted before the page is listed, so that a thread that finds it free knows
-            // when it was used.
-            self.note_use(self.slab_of(allocation.page));
-            self.free.give(allocation.purpose, allocation.page);
-            self.admission.leave(allocation.purpose);
+            self.pages.list(allocation.purpose, allocation.page);
         }
     }
 
@@ -396,51 +332,14 @@ impl Arena {
         self.event_count.announce();
     }
 
-    /// Returns its part of a memory that it shares.
-    pub(crate) fn share(&self) -> Option<&Share> {
-        self.share.as_ref()
-    }
-
-    /// Counts `more` slabs against the share, if it has one. Returns false if they are too many.
-    fn count_in_share(&self, more: u32) -> bool {
-        self.share.as_ref().is_none_or(|share| share.take(more))
-    }
-
-    /// Ends a `count_in_share`.
-    fn uncount_in_share(&self, fewer: u32) {
-        if let Some(share) = &self.share {
-            share.give(fewer);
-        }
-    }
-
-    /// Returns the pages that it could have at most now, with those that it has: fewer than its
-    /// limit where others have taken what it shares with them.
-    pub(crate) fn reach_pages(&self) -> u32 {
-        let slabs = self.share.as_ref().map_or(u32::MAX, Share::reach);
-        slabs.min(self.geometry.slabs) * self.geometry.pages_per_slab
-    }
-
     /// Adds a listener, which `EventCount` calls.
     pub fn listen(&self, listener: Listener) {
         self.event_count.listen(listener);
     }
 
-    /// Returns the pages taken, whole or split.
-    pub fn held(&self) -> Held {
-        self.admission.held()
-    }
-
-    /// Returns the maximum number of pages that `purpose` may hold.
-    pub fn share_pages(&self, purpose: Purpose) -> u32 {
-        let Geometry {
-            slabs,
-            pages_per_slab,
-            reserve_pages,
-        } = self.geometry;
-        match purpose {
-            Purpose::Read => slabs * pages_per_slab - reserve_pages,
-            Purpose::Serve => slabs * pages_per_slab,
-        }
+    /// Returns the pages of slabs, whole.
+    pub fn pages(&self) -> &SlabPages {
+        &self.pages
     }
 
     /// Returns the small buffers of the class; `None` for whole pages.
@@ -449,96 +348,16 @@ impl Arena {
     }
 
     fn take_page(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<PageIndex, PoolError> {
-        self.admission
-            .enter(purpose)
-            .map_err(|refused| exhausted(purpose, refused))?;
-        self.find_page(purpose, map)
+        self.pages.enter(purpose, 1)?;
+        self.announcing(self.pages.find(purpose, map))
     }
 
-    /// Finds the page of an admission. On an error the admission is ended.
-    fn find_page(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<PageIndex, PoolError> {
-        loop {
-            if let Some(page) = self.free.take(purpose) {
-                return Ok(page);
-            }
-            match self.grow(purpose, map) {
-                Ok(Some(page)) => return Ok(page),
-                // All slabs are mapped, so a page must have moved between the lists during the
-                // search.
-                Ok(None) => spin_loop(),
-                // This refusal has taken no page, so no other thread missed one. To announce it would
-                // wake the refused thread again and again.
-                Err(error @ PoolError::Exhausted { .. }) => {
-                    self.admission.leave(purpose);
-                    return Err(error);
-                }
-                Err(error) => {
-                    self.admission.leave(purpose);
-                    self.event_count.announce();
-                    return Err(error);
-                }
-            }
+    /// Announces the page that a failed `find` has uncounted, if other threads may have missed it. A
+    /// refusal has taken no page; to announce it would wake the refused thread again and again.
+    fn announcing(&self, found: Result<PageIndex, PoolError>) -> Result<PageIndex, PoolError> {
+        if !matches!(found, Ok(_) | Err(PoolError::Exhausted { .. })) {
+            self.event_count.announce();
         }
-    }
-
-    /// Activates an idle slab or maps a new one, lists all its pages except the first as free, and
-    /// takes the first. Returns `None` if all slabs are mapped and active, and `Exhausted` if the
-    /// share has no more.
-    fn grow(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<Option<PageIndex>, PoolError> {
-        let mut slabs = lock(&self.slabs);
-        // The thread that held the lock before may have listed pages for all threads that waited
-        // for it.
-        if let Some(page) = self.free.take(purpose) {
-            return Ok(Some(page));
-        }
-        let Some(source) = slabs.next() else {
-            return Ok(None);
-        };
-        let more = u32::from(!slabs.next_is_counted());
-        if !self.count_in_share(more) {
-            let held = self.held().total();
-            let limit = self.share_pages(Purpose::Serve);
-            return Err(exhausted(purpose, Refused { held, limit }));
-        }
-        let slab = match source {
-            SlabSource::Idle(slab) => {
-                self.registration_pins[slab as usize].activate();
-                slab
-            }
-            SlabSource::New(slab) => {
-                map(slab).inspect_err(|_| self.uncount_in_share(more))?;
-                slab
-            }
-        };
-        slabs.taken();
-        self.note_use(slab);
-        self.firsts.fetch_add(1, Ordering::Relaxed);
-        let first = slab * self.geometry.pages_per_slab;
-        for page in first + 1..first + self.geometry.pages_per_slab {
-            self.free.give_cold(page);
-        }
-        Ok(Some(first))
-    }
-
-    fn slab_of(&self, page: PageIndex) -> u32 {
-        page / self.geometry.pages_per_slab
-    }
-
-    /// Notes that a page of the slab is used now. This is a hint for `mark_idle`, so it needs no
-    /// ordering; the load keeps the cache line shared until the clock changes.
-    fn note_use(&self, slab: u32) {
-        let now = self.clock.load(Ordering::Relaxed);
-        let last = &self.last_use[slab as usize];
-        if last.load(Ordering::Relaxed) != now {
-            last.store(now, Ordering::Relaxed);
-        }
-    }
-}
-
-fn exhausted(purpose: Purpose, Refused { held, limit }: Refused) -> PoolError {
-    PoolError::Exhausted {
-        purpose,
-        held: u64::from(held) * PAGE_BYTES as u64,
-        limit: u64::from(limit) * PAGE_BYTES as u64,
+        found
     }
 }

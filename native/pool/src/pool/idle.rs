@@ -65,7 +65,7 @@ impl Pool {
             return;
         }
         let now = idle.now();
-        self.arena.tick(now);
+        self.arena.pages().tick(now);
         let due = idle.next_sweep.load(Ordering::Relaxed);
         let [min, max] = SWEEPS;
         let next = now.wrapping_add(millis((idle.after / 4).clamp(min, max)));
@@ -85,7 +85,7 @@ impl Pool {
     /// Marks slabs as idle that had no page in use for `age`; at least one stays active. Returns
     /// their number. They keep their pages until `release_idle_pages`.
     pub fn mark_idle(&self, age: Duration) -> u32 {
-        let marked = self.arena.mark_idle(self.idle.now(), millis(age));
+        let marked = self.arena.pages().mark_idle(self.idle.now(), millis(age));
         if marked > 0 {
             log::debug!("{marked} slabs of the arena are idle");
             // The epoch changes after the slabs are marked, so that a fabric that sees the new
@@ -112,7 +112,7 @@ impl Pool {
         let mut done = 0;
         let mut last = Release::One;
         while done < max && last == Release::One {
-            last = self.arena.release_one(&release);
+            last = self.arena.pages().release_one(&release);
             done += u32::from(last == Release::One);
         }
         if last != Release::All {
@@ -136,6 +136,7 @@ impl Pool {
     #[must_use]
     pub fn is_idle(&self, index: u32) -> bool {
         self.arena
+            .pages()
             .registration_pins(index)
             .is_some_and(|pins| pins.is_idle())
     }

@@ -137,7 +137,7 @@ impl Pool {
 
     /// Tells the other pools of the budget that memory has returned. Called without a lock.
     fn announce_to_others(&self) {
-        if let Some(share) = self.arena.share() {
+        if let Some(share) = self.arena.pages().share() {
             share.budget().announce();
         }
     }
@@ -178,7 +178,7 @@ impl Pool {
     /// Returns the bytes of pages that are held for `purpose`, whole or split.
     #[must_use]
     pub fn held_bytes(&self, purpose: Purpose) -> u64 {
-        let held = self.arena.held();
+        let held = self.arena.pages().held();
         let pages = match purpose {
             Purpose::Read => held.read,
             Purpose::Serve => held.serve,
@@ -278,19 +278,19 @@ impl Pool {
     /// Returns the maximum bytes that `purpose` may hold at once.
     #[must_use]
     pub fn share_bytes(&self, purpose: Purpose) -> u64 {
-        u64::from(self.arena.share_pages(purpose)) * PAGE_BYTES as u64
+        u64::from(self.arena.pages().share_pages(purpose)) * PAGE_BYTES as u64
     }
 
     /// Returns the most bytes that the pool could hold now: less than its limit where other pools
     /// have what it shares with them.
     #[must_use]
     pub fn reach_bytes(&self) -> u64 {
-        u64::from(self.arena.reach_pages()) * PAGE_BYTES as u64
+        u64::from(self.arena.pages().reach_pages()) * PAGE_BYTES as u64
     }
 
     /// Returns a snapshot of the counters.
     pub fn counters(&self) -> PoolCounters {
-        let (idle, released) = self.arena.idle();
+        let (idle, released) = self.arena.pages().idle();
         let is_releasable = |index: &&u32| {
             let slab = self.slabs[**index as usize].get();
             slab.is_some_and(|slab| slab.is_releasable())
@@ -299,7 +299,7 @@ impl Pool {
         let slabs = |count: usize| (count * SLAB_BYTES) as u64;
         PoolCounters {
             limit_bytes: slabs(self.slabs.len()),
-            held_bytes: u64::from(self.arena.held().total()) * PAGE_BYTES as u64,
+            held_bytes: u64::from(self.arena.pages().held().total()) * PAGE_BYTES as u64,
             leased_bytes: self.arena.leased_bytes(),
             idle_bytes: slabs(idle as usize),
             ..self
@@ -318,7 +318,7 @@ impl Pool {
             ..
         } = self.options;
         // `count_external` releases idle slabs of a shared memory also where time alone does not.
-        let releasable = !idle_release.is_zero() || self.arena.share().is_some();
+        let releasable = !idle_release.is_zero() || self.arena.pages().share().is_some();
         let slab = Slab::map(index, huge_pages, releasable).inspect_err(|error| {
             self.counters.not_mapped(SLAB_BYTES as u64);
             log::warn!("{error}");

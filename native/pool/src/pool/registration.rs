@@ -13,16 +13,20 @@ pub struct RegistrationPin {
 
 impl RegistrationPin {
     pub(crate) fn new(pool: &Arc<Pool>, slab: u32) -> Option<Self> {
-        pool.arena.registration_pins(slab)?.pin().then(|| Self {
-            pool: Arc::clone(pool),
-            slab,
-        })
+        pool.arena
+            .pages()
+            .registration_pins(slab)?
+            .pin()
+            .then(|| Self {
+                pool: Arc::clone(pool),
+                slab,
+            })
     }
 }
 
 impl Drop for RegistrationPin {
     fn drop(&mut self) {
-        if let Some(pins) = self.pool.arena.registration_pins(self.slab) {
+        if let Some(pins) = self.pool.arena.pages().registration_pins(self.slab) {
             pins.unpin();
         }
     }

@@ -74,7 +74,7 @@ impl FillGuard {
         let mut state = lock(&cache.state);
         state.table.publish(self.slot, length);
         // There are versions, because `begin_fill` began one. No reader accepts an odd one.
-        let version = cache.word(self.slot).map_or(1, publish);
+        let version = cache.versions.word(self.slot).map_or(1, publish);
         drop(state);
         self.published = true;
         cache.counts.prefetched.fetch_add(1, Ordering::Relaxed);

@@ -10,8 +10,10 @@
 //! `release`, which returns the pages of the least used chunks.
 
 mod counters;
+mod fault;
 mod guards;
 mod staged;
+mod versions;
 
 pub use counters::{ChunkCacheCounters, Exits};
 pub use guards::{FillGuard, ReadGuard};
@@ -19,17 +21,16 @@ pub use staged::StagedFile;
 
 use crate::admission::ChunkAdmission;
 use crate::table::{NoSlot, Slot, Table};
-use crate::version::{begin, still, Version, VERSION_BYTES};
+use crate::version::Version;
 use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
 use counters::Counts;
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use faro_sync::atomic::{AtomicU64, Ordering};
 use faro_sync::{lock, Mutex};
+use fault::fault;
 use std::io;
-use std::sync::{Arc, OnceLock};
-
-/// The version of bytes that never change.
-const UNCHANGING: Version = 2;
+use std::sync::Arc;
+use versions::Versions;
 
 /// Says whether a read may wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +65,7 @@ struct CacheState {
 pub struct ChunkCache {
     pool: Arc<Pool>,
     state: Mutex<CacheState>,
-    /// One word for each slot, then that of `constant`, from the first byte. They are leased with
-    /// the first page, and changed only under the lock of `state`.
-    versions: OnceLock<Arc<Lease>>,
-    slots: usize,
+    versions: Versions,
     /// Number of slots that have a page. Changed only under the lock of `state`.
     pages_held: AtomicU64,
     counts: Counts,
@@ -93,8 +91,7 @@ impl ChunkCache {
                 prefetched: vec![false; slots],
                 admission: ChunkAdmission::new(slots),
             }),
-            versions: OnceLock::new(),
-            slots,
+            versions: Versions::new(slots),
             pages_held: AtomicU64::new(0),
             counts: Counts::default(),
         }))
@@ -103,14 +100,15 @@ impl ChunkCache {
     /// Returns the lease of the versions, to be made readable for peers; slot `i` has the 8 bytes
     /// from `8 * i`. Returns `None` until the first slot has a page.
     pub fn versions(&self) -> Option<&Arc<Lease>> {
-        self.versions.get()
+        self.versions.lease()
     }
 
     /// Returns a slot and a version for other memory whose bytes never change, so that peers follow
     /// one protocol for both. Returns `None` if the arena has no memory for versions.
     pub fn constant(&self) -> Option<(usize, Version)> {
         let _state = lock(&self.state);
-        self.has_versions().then_some((self.slots, UNCHANGING))
+        let there = self.versions.has_memory(&self.pool);
+        there.then(|| self.versions.constant())
     }
 
     /// Returns the chunk, if it is in a slot. It stays there until the guard is dropped.
@@ -179,7 +177,7 @@ impl ChunkCache {
     pub fn forget(&self, group: u32) {
         let mut state = lock(&self.state);
         for slot in state.table.forget(group) {
-            self.begin(slot);
+            self.versions.begin(slot);
         }
         state.admission.forget(group);
     }
@@ -199,7 +197,7 @@ impl ChunkCache {
         let gone: Vec<_> = slots
             .into_iter()
             .filter_map(|slot| {
-                self.begin(slot);
+                self.versions.begin(slot);
                 of[slot].take()
             })
             .collect();
@@ -231,7 +229,7 @@ impl ChunkCache {
     /// Returns, for a reader in this process without a guard, whether the bytes of `slot` that it
     /// has read are those published under `version`. Peers read the lease of the versions instead.
     pub fn is_still(&self, slot: usize, version: Version) -> bool {
-        slot < self.slots && self.word(slot).is_some_and(|word| still(word, version))
+        self.versions.is_still(slot, version)
     }
 
     /// Panics if the table contradicts itself. For tests.
@@ -298,42 +296,8 @@ impl ChunkCache {
             piece.copy_from_slice(bytes);
             return Ok(piece.len());
         }
-        self.fault(region, chunk * CHUNK_BYTES + within as u64, piece, sleep)
-    }
-
-    /// Reads the piece from the page cache, and then from the disk if the read may sleep. Returns
-    /// the number of bytes read.
-    fn fault(
-        &self,
-        region: &Region,
-        offset: u64,
-        piece: &mut [u8],
-        sleep: Sleep,
-    ) -> io::Result<usize> {
-        let file = match sleep {
-            Sleep::May => region.open()?,
-            // A progress thread does not open files.
-            Sleep::Never => match region.opened() {
-                Some(file) => file,
-                None => return Ok(0),
-            },
-        };
-        let cached = file.read_cached(offset, piece)?;
-        if cached == piece.len() {
-            self.counts.minor.fetch_add(1, Ordering::Relaxed);
-            return Ok(cached);
-        }
-        if sleep == Sleep::Never {
-            return Ok(cached);
-        }
-        file.read(offset + cached as u64, &mut piece[cached..])?;
-        // Without `RWF_NOWAIT` it is unknown whether the read waited for a disk.
-        let exit = match region.knows_nowait() {
-            true => &self.counts.major,
-            false => &*self.counts.minor,
-        };
-        exit.fetch_add(1, Ordering::Relaxed);
-        Ok(piece.len())
+        let offset = chunk * CHUNK_BYTES + within as u64;
+        fault(&self.counts, region, offset, piece, sleep)
     }
 
     fn fill(
@@ -347,7 +311,8 @@ impl ChunkCache {
         };
         let offset = chunk * CHUNK_BYTES;
         let length = CHUNK_BYTES.min(region.bytes().saturating_sub(offset)) as usize;
-        self.fault(region, offset, &mut fill.bytes_mut()[..length], Sleep::May)?;
+        let bytes = &mut fill.bytes_mut()[..length];
+        fault(&self.counts, region, offset, bytes, Sleep::May)?;
         Ok(Some(fill.publish(length)))
     }
 
@@ -376,7 +341,7 @@ impl ChunkCache {
                 return None
             }
         };
-        self.begin(slot);
+        self.versions.begin(slot);
         state.prefetched[slot] = prefetched;
         let page = state.pages[slot].clone()?;
         Some(FillGuard {
@@ -400,7 +365,7 @@ impl ChunkCache {
         if pool.held_bytes + PAGE_BYTES as u64 > pool.limit_bytes / 4 * 3 {
             return;
         }
-        if !self.has_versions() {
+        if !self.versions.has_memory(&self.pool) {
             return;
         }
         if let Ok(lease) = self.pool.try_lease(PAGE_BYTES, Purpose::Serve) {
@@ -419,45 +384,8 @@ impl ChunkCache {
             cache: Arc::clone(self),
             page: state.pages[slot].clone()?,
             slot,
-            version: self.word(slot)?.load(Ordering::Relaxed),
+            version: self.versions.word(slot)?.load(Ordering::Relaxed),
             length: state.table.length(slot),
         })
-    }
-
-    /// Leases the memory of the versions if that is not done yet, and returns whether there is any.
-    /// Called under the lock of `state`.
-    fn has_versions(&self) -> bool {
-        if self.versions.get().is_none() {
-            let bytes = (self.slots + 1) * VERSION_BYTES;
-            let Ok(mut lease) = self.pool.try_lease(bytes, Purpose::Serve) else {
-                return false;
-            };
-            // Recycled memory has old bytes. All slots begin empty, and so with odd versions.
-            for word in lease.bytes_mut()[..bytes].chunks_exact_mut(VERSION_BYTES) {
-                word.copy_from_slice(&1u64.to_le_bytes());
-            }
-            let last = self.slots * VERSION_BYTES..bytes;
-            lease.bytes_mut()[last].copy_from_slice(&UNCHANGING.to_le_bytes());
-            return self.versions.set(Arc::new(lease)).is_ok();
-        }
-        true
-    }
-
-    /// Makes the slot's version odd, so that no reader accepts its bytes.
-    fn begin(&self, slot: Slot) {
-        if let Some(word) = self.word(slot) {
-            begin(word);
-        }
-    }
-
-    /// Returns the slot's version. It is `None` only until a slot has its first page.
-    fn word(&self, slot: Slot) -> Option<&AtomicU64> {
-        debug_assert!(slot < self.slots);
-        let start = self.versions.get()?.start().as_ptr().cast::<u64>();
-        // SAFETY: `versions` holds more than `slots` words, of which this is one. A lease is aligned to
-        // 2 KiB, so each word is aligned to 8. The lease lives as long as `self`. Once it is in
-        // `versions`, this process accesses the words only as atomics (no code calls `bytes` of this
-        // lease); devices and peers' read-only mappings only read them.
-        Some(unsafe { AtomicU64::from_ptr(start.add(slot)) })
     }
 }

@@ -35,7 +35,7 @@ impl ChunkCache {
     fn adopt(self: &Arc<Self>, chunk: (RegionId, u64), page: Lease, length: usize) -> bool {
         let page = Arc::new(page);
         let mut state = lock(&self.state);
-        if !self.has_versions() {
+        if !self.versions.has_memory(&self.pool) {
             return false;
         }
         if !state.table.has_room() {
@@ -50,7 +50,7 @@ impl ChunkCache {
         let Ok(slot) = state.table.begin_fill(chunk) else {
             return false;
         };
-        self.begin(slot);
+        self.versions.begin(slot);
         state.prefetched[slot] = true;
         let is_shown = |last: &Arc<Lease>| !Arc::ptr_eq(last, &page) && Arc::strong_count(last) > 1;
         let shown = state.pages[slot].as_ref().filter(|last| is_shown(last));
@@ -72,7 +72,7 @@ impl ChunkCache {
         }
         let last = state.pages[slot].replace(page);
         state.table.publish(slot, length);
-        if let Some(word) = self.word(slot) {
+        if let Some(word) = self.versions.word(slot) {
             publish(word);
         }
         state.table.release(slot);

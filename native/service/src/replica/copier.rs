@@ -24,9 +24,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two looks at the others.
+/// Time between two looks at the others.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Without progress, before a request to another service ends.
+/// Maximum time without progress, before a request to another service ends.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a service that does not answer is left alone; it doubles.
 const FIRST_REST: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const PAGES_A_TURN: usize = 4;
 
 /// Another service.
 struct Followed {
-    /// Of the list that is being read; another card has another list.
+    /// The card of the list that is being read; another card has another list.
     card: Vec<u8>,
     /// The next page, and the next entry of it.
     page: u64,

@@ -7,7 +7,7 @@ pub(crate) const MAX_HOSTS: u32 = 4_096;
 /// Most copies of an output.
 pub(crate) const MAX_REPLICAS: u8 = 3;
 
-/// What executors have said so far.
+/// The hosts that executors have named so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Hosts {
     /// Copies of each output.

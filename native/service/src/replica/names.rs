@@ -15,7 +15,7 @@ const NEWS: u32 = u32::MAX - 1;
 const ENDED: i64 = -1;
 const INDEX: u32 = 1 << 31;
 
-/// What a question is about.
+/// The subject of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     Output(OutputId),

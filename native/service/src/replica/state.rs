@@ -1,4 +1,4 @@
-//! What the copier of an application shares with its executors' connections.
+//! The state that the copier of an application shares with its executors' connections.
 
 use super::hosts::{Hosts, MAX_HOSTS, MAX_REPLICAS};
 use crate::store::Store;
@@ -15,7 +15,7 @@ pub(crate) struct CopyCounts {
     pub(crate) refused: AtomicU64,
 }
 
-/// What the copier of an application shares with the executors' connections.
+/// The state that the copier of an application shares with the executors' connections.
 #[derive(Debug, Default)]
 pub(crate) struct Replicas {
     state: Mutex<State>,

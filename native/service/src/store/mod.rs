@@ -10,7 +10,7 @@
 //! service starts again. An output that is handed over once more gets a higher generation; the older links go after
 //! that, and where both are found the higher one counts.
 //!
-//! Files of another file system, or that the kernel lets nobody but their owner link (`fs.protected_hardlinks`),
+//! Files of another file system, or that the kernel lets only their owner link (`fs.protected_hardlinks`),
 //! are kept open instead. They end with the service.
 
 mod directory;
@@ -51,7 +51,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Of that directory, which has no outputs.
+    /// Opens a directory that has no outputs.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -175,7 +175,7 @@ impl Store {
         Some(self.found(id, kept))
     }
 
-    /// What there is of an output.
+    /// Returns what there is of an output.
     pub fn has(&self, id: OutputId) -> Lent {
         match lock(&self.outputs).get(id) {
             None => Lent::NotHere,
@@ -234,7 +234,7 @@ impl Store {
         lock(&self.outputs).get(id).map(|kept| kept.kind)
     }
 
-    /// Of its index and its data file, if it is here.
+    /// Returns the bytes of its index and its data file, if the store has it.
     pub fn bytes_of(&self, id: OutputId) -> Option<u64> {
         lock(&self.outputs).get(id).map(|kept| kept.bytes)
     }

@@ -35,10 +35,10 @@ impl Kept {
     }
 }
 
-/// What a store has.
+/// The outputs of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Holding {
-    /// Copies too.
+    /// All outputs, with copies.
     pub outputs: usize,
     pub bytes: u64,
     /// Copies of outputs of other hosts.
@@ -55,7 +55,7 @@ pub(super) struct Outputs {
     replicas: usize,
     /// Shuffles of which no copy is kept any more, the latest ones.
     removed: BTreeSet<u32>,
-    /// Nothing more is kept.
+    /// No more outputs are kept.
     pub(super) ended: bool,
 }
 
@@ -68,7 +68,7 @@ impl Outputs {
         self.all.keys().copied()
     }
 
-    /// Of a shuffle and a kind; `None`: of all.
+    /// Returns the ids of a shuffle and a kind; `None`: of all.
     pub(super) fn ids_of(&self, shuffle: Option<u32>, kind: Option<Kind>) -> Vec<OutputId> {
         let of = self.all.iter().filter(|(id, kept)| {
             shuffle.is_none_or(|shuffle| id.shuffle_id == shuffle)

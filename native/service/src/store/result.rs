@@ -1,4 +1,4 @@
-//! What becomes of an output that is handed over.
+//! The result of handing an output over.
 
 use crate::handed::HandedError;
 use rustix::io::Errno;
@@ -38,10 +38,10 @@ pub enum KeptAs {
     Descriptors,
 }
 
-/// What was kept.
+/// An output that was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptNow {
     pub how: KeptAs,
-    /// In the place of older files.
+    /// True if it took the place of older files.
     pub replaced: bool,
 }

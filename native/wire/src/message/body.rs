@@ -1,5 +1,6 @@
 //! A bounds-checked reader of a body; no other code of this crate slices a received body.
 
+use super::MAX_DETAIL_BYTES;
 use crate::WireError;
 use integer_encoding::VarInt;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
@@ -140,6 +141,14 @@ impl<'a> Body<'a> {
         }
     }
 
+    /// Takes a text for people, of at most [`MAX_DETAIL_BYTES`].
+    pub(super) fn detail(&mut self, what: &'static str) -> Result<String, WireError> {
+        let length = self.count(what, MAX_DETAIL_BYTES as u32)?;
+        let text = std::str::from_utf8(self.bytes(length)?);
+        text.map(str::to_owned)
+            .map_err(|_| WireError::NotUtf8 { what })
+    }
+
     /// Returns the bytes that were not read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
@@ -155,6 +164,16 @@ impl<'a> Body<'a> {
             extra: self.rest.len(),
         })
     }
+}
+
+/// Appends a text for people, cut at [`MAX_DETAIL_BYTES`] between two characters.
+pub(super) fn put_detail(out: &mut Vec<u8>, detail: &str) {
+    let mut end = detail.len().min(MAX_DETAIL_BYTES);
+    while !detail.is_char_boundary(end) {
+        end -= 1;
+    }
+    put_u32(out, end);
+    out.extend_from_slice(&detail.as_bytes()[..end]);
 }
 
 /// Appends a count or code.

@@ -33,7 +33,7 @@
 //! the part. A `CLEAR_TO_SEND` without buffers stands for an empty part: nothing is written, but the
 //! shapes are compared. A `DATA_READY` follows the writes it names on the same connection.
 
-use super::body::{put_u32, Body};
+use super::body::{put_detail, put_u32, Body};
 use super::fetch::buffers;
 use super::{RemoteBuffer, WrittenBuffer, MAX_BUFFERS, MAX_DETAIL_BYTES};
 use crate::WireError;
@@ -291,18 +291,12 @@ impl Abort {
     /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut end = self.detail.len().min(MAX_DETAIL_BYTES);
-        while !self.detail.is_char_boundary(end) {
-            end -= 1;
-        }
-        let detail = &self.detail[..end];
-        let mut out = Vec::with_capacity(24 + detail.len());
+        let mut out = Vec::with_capacity(24 + self.detail.len().min(MAX_DETAIL_BYTES));
         out.extend_from_slice(&self.round.to_le_bytes());
         put_u32(&mut out, self.from_rank as usize);
         put_u32(&mut out, self.culprit as usize);
         put_u32(&mut out, self.cause as usize);
-        put_u32(&mut out, detail.len());
-        out.extend_from_slice(detail.as_bytes());
+        put_detail(&mut out, &self.detail);
         out
     }
 
@@ -315,12 +309,7 @@ impl Abort {
         let round: U64 = body.one()?;
         let (from_rank, culprit) = (body.u32()?, body.u32()?);
         let cause = AbortCause::try_from(body.u32()?)?;
-        let length = body.count("ABORT detail", MAX_DETAIL_BYTES as u32)?;
-        let detail = std::str::from_utf8(body.bytes(length)?)
-            .map_err(|_| WireError::NotUtf8 {
-                what: "ABORT detail",
-            })?
-            .to_owned();
+        let detail = body.detail("ABORT detail")?;
         body.end()?;
         Ok(Self {
             round: round.get(),

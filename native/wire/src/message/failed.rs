@@ -7,7 +7,7 @@
 //! 12 detail, UTF-8
 //! ```
 
-use super::body::{put_u32, Body};
+use super::body::{put_detail, put_u32, Body};
 use super::MAX_DETAIL_BYTES;
 use crate::WireError;
 
@@ -42,16 +42,10 @@ impl Failed {
     /// Returns the body's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut end = self.detail.len().min(MAX_DETAIL_BYTES);
-        while !self.detail.is_char_boundary(end) {
-            end -= 1;
-        }
-        let detail = &self.detail[..end];
-        let mut out = Vec::with_capacity(12 + detail.len());
+        let mut out = Vec::with_capacity(12 + self.detail.len().min(MAX_DETAIL_BYTES));
         put_u32(&mut out, self.code as usize);
         put_u32(&mut out, self.retry_ms as usize);
-        put_u32(&mut out, detail.len());
-        out.extend_from_slice(detail.as_bytes());
+        put_detail(&mut out, &self.detail);
         out
     }
 
@@ -69,12 +63,7 @@ impl Failed {
                 got: u64::from(retry_ms),
             });
         }
-        let length = body.count("FAILED detail", MAX_DETAIL_BYTES as u32)?;
-        let detail = std::str::from_utf8(body.bytes(length)?)
-            .map_err(|_| WireError::NotUtf8 {
-                what: "FAILED detail",
-            })?
-            .to_owned();
+        let detail = body.detail("FAILED detail")?;
         body.end()?;
         Ok(Self {
             code,

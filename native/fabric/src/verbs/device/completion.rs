@@ -1,7 +1,8 @@
 //! Completion queues, and the channel on which they wake a thread.
 
-use super::context::{make_non_blocking, Device};
+use super::context::Device;
 use super::error::VerbsError;
+use super::open::make_non_blocking;
 use super::sys::{
     ibv_comp_channel, ibv_cq, ibv_wc, PollCq, RequestNotify, IBV_WC_LOC_PROT_ERR, IBV_WC_RECV,
     IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_REM_ACCESS_ERR, IBV_WC_RETRY_EXC_ERR,

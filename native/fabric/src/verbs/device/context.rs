@@ -1,27 +1,22 @@
-//! An open device: its protection domain, its limits, its regions, its news.
+//! An open device: its protection domain, its limits, its address.
 //!
 //! Memory that the device writes is safe from a fork of this process: regions are shared mappings
 //! (memfd), which a fork does not copy; the queues' own memory is copied by kernels before 5.12
 //! only, and not by `vfork` or `posix_spawn`, by which a JVM starts processes. So `ibv_fork_init`,
 //! which would slow registration down, is not called.
 
+use super::async_event::AsyncEvent;
 use super::choice::{choose, DeviceChoice, PortAddress, VerbsOptions};
 use super::error::VerbsError;
-use super::library::{library, text, Symbols};
+use super::library::{library, Symbols};
+use super::open::{make_non_blocking, open_named, SYSFS_VERBS};
 use super::survey::{device_file, has_gid, survey};
 use super::sys::{
-    ibv_async_event, ibv_context, ibv_device_attr, ibv_mr, ibv_pd, ibv_port_attr,
-    IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE,
-    IBV_EVENT_COMM_EST, IBV_EVENT_CQ_ERR, IBV_EVENT_DEVICE_FATAL, IBV_EVENT_GID_CHANGE,
-    IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR, IBV_EVENT_QP_ACCESS_ERR,
-    IBV_EVENT_QP_FATAL, IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_QP_REQ_ERR, IBV_PORT_ACTIVE,
+    ibv_async_event, ibv_context, ibv_device_attr, ibv_pd, ibv_port_attr, IBV_ACCESS_REMOTE_READ,
+    IBV_ACCESS_REMOTE_WRITE, IBV_PORT_ACTIVE,
 };
-use faro_pool::{Access, Slab};
 use faro_secure::Protection;
-use rustix::fs::{fcntl_getfl, fcntl_setfl, OFlags};
 use std::ffi::{c_int, c_uint};
-use std::fs::File;
-use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
@@ -31,8 +26,6 @@ use zerocopy::FromZeros;
 
 /// Directory in which the kernel lists RDMA devices.
 const SYSFS: &str = "/sys/class/infiniband";
-/// Directory in which it names the files by which they are opened.
-const SYSFS_VERBS: &str = "/sys/class/infiniband_verbs";
 
 /// Limits of the device.
 #[derive(Debug, Clone, Copy)]
@@ -45,31 +38,6 @@ pub(crate) struct Limits {
     pub(crate) reads_in: u8,
     /// Maximum number of this side's reads in flight.
     pub(crate) reads_out: u8,
-}
-
-/// News about the device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum AsyncEvent {
-    /// Something happened to a queue pair.
-    QueuePair {
-        number: u32,
-        fatal: bool,
-        what: String,
-    },
-    /// The port went up or down.
-    Port {
-        up: bool,
-        what: String,
-    },
-    /// The port's addresses changed.
-    Gids,
-    /// The device is gone or broken: everything made from it has to go.
-    Device {
-        what: String,
-    },
-    Other {
-        what: String,
-    },
 }
 
 /// An open device. Every object made from it holds it.
@@ -197,37 +165,16 @@ impl Device {
         if unsafe { (self.symbols.get_async_event)(self.context.as_ptr(), &mut event) } != 0 {
             return None;
         }
-        let news = self.read_event(&event);
+        // SAFETY: it was got above, and is acknowledged below.
+        let news = unsafe { AsyncEvent::of(self.symbols, &event) };
         // SAFETY: got above, acknowledged once. A destroy of its object waits for this.
         unsafe { (self.symbols.ack_async_event)(&mut event) };
         Some(news)
     }
 
-    fn read_event(&self, event: &ibv_async_event) -> AsyncEvent {
-        let kind = event.event_type;
-        let what = self.symbols.event_name(kind);
-        match kind {
-            IBV_EVENT_QP_FATAL
-            | IBV_EVENT_QP_REQ_ERR
-            | IBV_EVENT_QP_ACCESS_ERR
-            | IBV_EVENT_COMM_EST
-            | IBV_EVENT_QP_LAST_WQE_REACHED => {
-                // SAFETY: for these kinds the element is the queue pair, which cannot be
-                // destroyed before the event is acknowledged.
-                let number = unsafe { (*event.element).qp_num };
-                let harmless = matches!(kind, IBV_EVENT_COMM_EST | IBV_EVENT_QP_LAST_WQE_REACHED);
-                AsyncEvent::QueuePair {
-                    number,
-                    fatal: !harmless,
-                    what,
-                }
-            }
-            IBV_EVENT_PORT_ACTIVE => AsyncEvent::Port { up: true, what },
-            IBV_EVENT_PORT_ERR => AsyncEvent::Port { up: false, what },
-            IBV_EVENT_GID_CHANGE | IBV_EVENT_LID_CHANGE => AsyncEvent::Gids,
-            IBV_EVENT_DEVICE_FATAL | IBV_EVENT_CQ_ERR => AsyncEvent::Device { what },
-            _ => AsyncEvent::Other { what },
-        }
+    /// Returns whether peers may be given rights to registered memory.
+    pub(super) fn gives_rights(&self) -> bool {
+        self.remote
     }
 
     /// Returns the rights of a peer's queue pair to registered memory.
@@ -253,68 +200,6 @@ impl Device {
     /// no longer be opened.
     pub(crate) fn is_there(&self) -> bool {
         self.entry.exists() && Path::new(SYSFS).join(&self.choice.device).exists()
-    }
-
-    /// Registers a slab for all that peers and we do with it. Pins its memory.
-    ///
-    /// # Errors
-    /// `Register`.
-    pub(crate) fn register(self: &Arc<Self>, slab: Arc<Slab>) -> Result<Registration, VerbsError> {
-        // SAFETY: the range is the slab's mapping, which lives as long as the slab, which the
-        // registration holds until it is de-registered.
-        let mut registration =
-            unsafe { self.register_range(slab.base(), slab.bytes(), Access::ReadWrite) }?;
-        registration.slab = Some(slab);
-        Ok(registration)
-    }
-
-    /// Registers any memory.
-    ///
-    /// # Errors
-    /// `Register`.
-    ///
-    /// # Safety
-    /// The range is mapped until the registration is dropped, and peers that are given its rkey may
-    /// read and write it.
-    pub(crate) unsafe fn register_range(
-        self: &Arc<Self>,
-        start: NonNull<u8>,
-        bytes: usize,
-        access: Access,
-    ) -> Result<Registration, VerbsError> {
-        let read = IBV_ACCESS_REMOTE_READ;
-        let access = match access {
-            Access::ReadWrite | Access::Read | Access::ReadOnDemand if !self.remote => {
-                IBV_ACCESS_LOCAL_WRITE
-            }
-            Access::ReadWrite => {
-                let write = IBV_ACCESS_REMOTE_WRITE;
-                IBV_ACCESS_LOCAL_WRITE | write | read
-            }
-            Access::Read => read,
-            Access::ReadOnDemand => IBV_ACCESS_ON_DEMAND | read,
-        };
-        // SAFETY: the domain is allocated as long as `self`; the range is the caller's duty.
-        let region = unsafe {
-            (self.symbols.reg_mr)(
-                self.domain.as_ptr(),
-                start.as_ptr().cast(),
-                bytes,
-                access as c_int,
-            )
-        };
-        match NonNull::new(region) {
-            Some(region) => Ok(Registration {
-                region,
-                start: start.as_ptr() as u64,
-                slab: None,
-                device: Arc::clone(self),
-            }),
-            None => Err(VerbsError::Register {
-                bytes,
-                source: io::Error::last_os_error(),
-            }),
-        }
     }
 
     fn query_limits(&self) -> Result<Limits, VerbsError> {
@@ -361,114 +246,4 @@ impl Drop for Device {
             log::warn!("closing RDMA device {}: {codes:?}", self.choice.device);
         }
     }
-}
-
-/// Memory that the device may reach.
-pub(crate) struct Registration {
-    /// Registered until drop.
-    region: NonNull<ibv_mr>,
-    /// Address of the first byte.
-    start: u64,
-    /// The memory, if it is a slab: mapped until after the region's end (fields drop after `drop`).
-    slab: Option<Arc<Slab>>,
-    device: Arc<Device>,
-}
-
-// SAFETY: as for `Device`.
-unsafe impl Send for Registration {}
-
-impl Registration {
-    pub(crate) fn lkey(&self) -> u32 {
-        // SAFETY: registered until drop; the field never changes.
-        unsafe { (*self.region.as_ptr()).lkey }
-    }
-
-    pub(crate) fn rkey(&self) -> u32 {
-        // SAFETY: as above.
-        unsafe { (*self.region.as_ptr()).rkey }
-    }
-
-    /// Returns the address at which the device finds that byte of the memory.
-    pub(crate) fn address_of(&self, offset: u32) -> u64 {
-        self.start + u64::from(offset)
-    }
-}
-
-impl Drop for Registration {
-    fn drop(&mut self) {
-        // SAFETY: registered by `register_range`, de-registered once. Queue pairs that could use it
-        // are the owner's to destroy first; the device refuses keys that are gone in any case.
-        let code = unsafe { (self.device.symbols.dereg_mr)(self.region.as_ptr()) };
-        if code != 0 {
-            let slab = self.slab.as_ref().map(|slab| slab.index());
-            log::warn!("ibv_dereg_mr of {slab:?} at {:#x}: {code}", self.start);
-        }
-    }
-}
-
-fn open_named(symbols: &Symbols, name: &str) -> Result<NonNull<ibv_context>, VerbsError> {
-    let mut count = 0;
-    // SAFETY: `count` is writable.
-    let list = unsafe { (symbols.get_device_list)(&mut count) };
-    if list.is_null() {
-        return Err(VerbsError::last("ibv_get_device_list"));
-    }
-    let mut opened = Err(unlisted(name));
-    for at in 0..count.max(0) as usize {
-        // SAFETY: the list has `count` entries.
-        let device = unsafe { *list.add(at) };
-        // SAFETY: an entry of the list; the name lives as long as the list.
-        if text(unsafe { (symbols.get_device_name)(device) }) == name {
-            // SAFETY: as above; an open context outlives the list.
-            let context = unsafe { (symbols.open_device)(device) };
-            opened =
-                NonNull::new(context).ok_or_else(|| unopened(name, io::Error::last_os_error()));
-            break;
-        }
-    }
-    // SAFETY: got above, freed once.
-    unsafe { (symbols.free_device_list)(list) };
-    opened
-}
-
-/// Returns the path of a device's file, for messages.
-fn file_of(device: &str) -> PathBuf {
-    let name = device_file(Path::new(SYSFS_VERBS), device);
-    Path::new("/dev/infiniband").join(name.as_deref().unwrap_or("uverbs*"))
-}
-
-/// Returns why libibverbs does not list a device of sysfs: it leaves out those without a file.
-fn unlisted(device: &str) -> VerbsError {
-    let (device, path) = (device.to_owned(), file_of(device));
-    if path.exists() {
-        VerbsError::NoProvider { device }
-    } else {
-        let path = path.display().to_string();
-        VerbsError::NoFile { device, path }
-    }
-}
-
-/// Returns why a device cannot be opened. libibverbs does not keep `errno` in every version, so the
-/// file is asked as well.
-fn unopened(device: &str, source: io::Error) -> VerbsError {
-    let path = file_of(device);
-    let denied = |kind| kind == io::ErrorKind::PermissionDenied;
-    let asked = || File::options().read(true).write(true).open(&path);
-    let device = device.to_owned();
-    if denied(source.kind()) || asked().is_err_and(|error| denied(error.kind())) {
-        let path = path.display().to_string();
-        VerbsError::Permission { device, path }
-    } else {
-        VerbsError::OpenConnection { device, source }
-    }
-}
-
-/// Makes a descriptor non-blocking: only `poll` may wait for it.
-pub(super) fn make_non_blocking(fd: BorrowedFd<'_>) -> Result<(), VerbsError> {
-    let failed = |error: rustix::io::Errno| VerbsError::Call {
-        call: "fcntl of an RDMA descriptor",
-        source: error.into(),
-    };
-    let flags = fcntl_getfl(fd).map_err(failed)?;
-    fcntl_setfl(fd, flags | OFlags::NONBLOCK).map_err(failed)
 }

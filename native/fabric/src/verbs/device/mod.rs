@@ -9,6 +9,7 @@
 //! Types and constants are in `sys`, the functions are looked up when a device is first wanted: no
 //! program that is built with this depends on libibverbs (`make check` looks).
 
+mod async_event;
 mod choice;
 mod completion;
 mod context;
@@ -17,19 +18,25 @@ mod library;
 mod memlock;
 #[cfg(test)]
 mod on_device;
+mod open;
 mod probe;
 mod queue_pair;
+mod registration;
 mod survey;
 mod sys;
 #[cfg(test)]
 mod tests;
+mod work_request;
 
+pub(crate) use async_event::AsyncEvent;
 pub use choice::VerbsOptions;
 pub(crate) use choice::{choose, DeviceChoice};
 pub(crate) use completion::{Channel, Completion, CompletionKind, CompletionQueue, Status};
-pub(crate) use context::{AsyncEvent, Device, Registration};
+pub(crate) use context::Device;
 pub use error::VerbsError;
 pub(crate) use memlock::{check_memlock, locked};
 pub(crate) use probe::{library_file, try_device, ProbedDevice};
-pub(crate) use queue_pair::{Depth, QueuePair, ReceiveRequest, Remote, WorkOperation, WorkRequest};
+pub(crate) use queue_pair::{Depth, QueuePair, Remote};
+pub(crate) use registration::Registration;
 pub(crate) use survey::{device_file, survey, Port};
+pub(crate) use work_request::{ReceiveRequest, WorkOperation, WorkRequest};

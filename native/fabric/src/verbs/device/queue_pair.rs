@@ -5,22 +5,19 @@ use super::completion::CompletionQueue;
 use super::context::Device;
 use super::error::VerbsError;
 use super::sys::{
-    ibv_gid, ibv_global_route, ibv_qp, ibv_qp_attr, ibv_qp_init_attr, ibv_recv_wr, ibv_send_wr,
-    ibv_sge, PostReceive, PostSend, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC,
-    IBV_QP_ACCESS_FLAGS, IBV_QP_AV, IBV_QP_DEST_QPN, IBV_QP_MAX_DEST_RD_ATOMIC,
-    IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER, IBV_QP_PATH_MTU, IBV_QP_PKEY_INDEX, IBV_QP_PORT,
-    IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY, IBV_QP_RQ_PSN, IBV_QP_SQ_PSN, IBV_QP_STATE, IBV_QP_TIMEOUT,
-    IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
-    IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
+    ibv_gid, ibv_global_route, ibv_qp, ibv_qp_attr, ibv_qp_init_attr, PostReceive, PostSend,
+    IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QP_ACCESS_FLAGS, IBV_QP_AV,
+    IBV_QP_DEST_QPN, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER,
+    IBV_QP_PATH_MTU, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY,
+    IBV_QP_RQ_PSN, IBV_QP_SQ_PSN, IBV_QP_STATE, IBV_QP_TIMEOUT,
 };
+use super::work_request::{post_in_chains, PostError, ReceiveRequest, WorkRequest};
 use std::ffi::{c_int, c_uint};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use zerocopy::FromZeros;
 
-/// Requests handed over in one call.
-const CHAIN: usize = 32;
 /// Bytes that small messages may have inline, if the device can.
 const INLINE_BYTES: u32 = 64;
 /// Code 12 of table 45 in the InfiniBand specification: 0.64 ms before a retry to a receiver that
@@ -66,51 +63,6 @@ impl Remote {
         }
         Ok(())
     }
-}
-
-/// Operation of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WorkOperation {
-    Send,
-    Write {
-        address: u64,
-        rkey: u32,
-        /// In host order.
-        immediate: Option<u32>,
-    },
-    Read {
-        address: u64,
-        rkey: u32,
-    },
-}
-
-/// A request of this side. The memory stays as it is until its completion.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WorkRequest {
-    pub(crate) id: u64,
-    pub(crate) operation: WorkOperation,
-    pub(crate) address: u64,
-    pub(crate) length: u32,
-    pub(crate) lkey: u32,
-    /// Its success makes a completion, which stands for all before it; its failure always does.
-    pub(crate) signaled: bool,
-    /// The bytes are copied at once; at most `inline_bytes`.
-    pub(crate) inline: bool,
-}
-
-/// Memory for the peer's next SEND.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReceiveRequest {
-    pub(crate) id: u64,
-    pub(crate) address: u64,
-    pub(crate) length: u32,
-    pub(crate) lkey: u32,
-}
-
-/// Not all requests were taken.
-#[derive(Debug)]
-pub(crate) struct PostError {
-    pub(crate) source: io::Error,
 }
 
 /// A queue pair, and all that it needs.
@@ -299,13 +251,13 @@ impl QueuePair {
     /// # Errors
     /// The device took only some of them.
     pub(crate) fn post_send(&mut self, requests: &[WorkRequest]) -> Result<(), PostError> {
-        for requests in requests.chunks(CHAIN) {
-            match requests.len() {
-                1 => self.send_chain::<1>(requests),
-                _ => self.send_chain::<CHAIN>(requests),
-            }?;
-        }
-        Ok(())
+        let (post, queue) = (self.post_send, self.queue.as_ptr());
+        post_in_chains(requests, |chain| {
+            let mut bad = ptr::null_mut();
+            // SAFETY: the queue pair lives; the chain ends in null; it and its pieces are read before
+            // the call returns; what they point to is registered, or copied (inline).
+            unsafe { post(queue, chain, &mut bad) }
+        })
     }
 
     /// Gives the device memory for what the peer sends.
@@ -313,125 +265,12 @@ impl QueuePair {
     /// # Errors
     /// The device took only some of them.
     pub(crate) fn post_receive(&mut self, requests: &[ReceiveRequest]) -> Result<(), PostError> {
-        for requests in requests.chunks(CHAIN) {
-            match requests.len() {
-                1 => self.receive_chain::<1>(requests),
-                _ => self.receive_chain::<CHAIN>(requests),
-            }?;
-        }
-        Ok(())
-    }
-
-    /// Posts at most `N` requests in one call. A single request has its own size, which saves
-    /// clearing 4 KiB.
-    fn send_chain<const N: usize>(&mut self, requests: &[WorkRequest]) -> Result<(), PostError> {
-        let mut chain = <[ibv_send_wr; N]>::new_zeroed();
-        let mut pieces = <[ibv_sge; N]>::new_zeroed();
-        let mut count = 0;
-        for ((chained, piece), request) in chain.iter_mut().zip(&mut pieces).zip(requests) {
-            *piece = ibv_sge {
-                addr: request.address,
-                length: request.length,
-                lkey: request.lkey,
-            };
-            fill(chained, request);
-            count += 1;
-        }
-        link(&mut chain[..count], &mut pieces[..count]);
-        let mut bad = ptr::null_mut();
-        // SAFETY: the queue pair lives; the chain ends in null; it and its pieces are read before
-        // the call returns; what they point to is registered, or copied (inline).
-        posted(unsafe { (self.post_send)(self.queue.as_ptr(), chain.as_mut_ptr(), &mut bad) })
-    }
-
-    /// See `send_chain`.
-    fn receive_chain<const N: usize>(
-        &mut self,
-        requests: &[ReceiveRequest],
-    ) -> Result<(), PostError> {
-        let mut chain = <[ibv_recv_wr; N]>::new_zeroed();
-        let mut pieces = <[ibv_sge; N]>::new_zeroed();
-        let mut count = 0;
-        for ((chained, piece), request) in chain.iter_mut().zip(&mut pieces).zip(requests) {
-            *piece = ibv_sge {
-                addr: request.address,
-                length: request.length,
-                lkey: request.lkey,
-            };
-            chained.wr_id = request.id;
-            chained.num_sge = 1;
-            count += 1;
-        }
-        link(&mut chain[..count], &mut pieces[..count]);
-        let mut bad = ptr::null_mut();
-        // SAFETY: as in `send_chain`; the memory outlives the queue pair, by its owner's word.
-        posted(unsafe { (self.post_receive)(self.queue.as_ptr(), chain.as_mut_ptr(), &mut bad) })
-    }
-}
-
-/// A request of either direction, in a chain.
-trait Chained {
-    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge);
-}
-
-impl Chained for ibv_send_wr {
-    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge) {
-        (self.next, self.sg_list) = (next, piece);
-    }
-}
-
-impl Chained for ibv_recv_wr {
-    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge) {
-        (self.next, self.sg_list) = (next, piece);
-    }
-}
-
-/// Makes a chain of an array, each request with its piece of memory.
-fn link<T: Chained>(chain: &mut [T], pieces: &mut [ibv_sge]) {
-    let mut next = ptr::null_mut();
-    for (request, piece) in chain.iter_mut().zip(pieces).rev() {
-        request.join(next, piece);
-        next = request;
-    }
-}
-
-fn fill(chained: &mut ibv_send_wr, request: &WorkRequest) {
-    chained.wr_id = request.id;
-    // No bytes, no piece: some devices refuse a piece of nothing.
-    chained.num_sge = c_int::from(request.length > 0);
-    let flag = |set: bool, flag: c_uint| if set { flag } else { 0 };
-    chained.send_flags =
-        flag(request.signaled, IBV_SEND_SIGNALED) | flag(request.inline, IBV_SEND_INLINE);
-    match request.operation {
-        WorkOperation::Send => chained.opcode = IBV_WR_SEND,
-        WorkOperation::Write {
-            address,
-            rkey,
-            immediate,
-        } => {
-            chained.opcode = match immediate {
-                Some(_) => IBV_WR_RDMA_WRITE_WITH_IMM,
-                None => IBV_WR_RDMA_WRITE,
-            };
-            chained.imm_data = immediate.unwrap_or(0).to_be();
-            chained.remote_addr = address;
-            chained.rkey = rkey;
-        }
-        WorkOperation::Read { address, rkey } => {
-            chained.opcode = IBV_WR_RDMA_READ;
-            chained.remote_addr = address;
-            chained.rkey = rkey;
-        }
-    }
-}
-
-fn posted(code: c_int) -> Result<(), PostError> {
-    match VerbsError::check("post", code) {
-        Ok(()) => Ok(()),
-        Err(VerbsError::Call { source, .. }) => Err(PostError { source }),
-        Err(other) => Err(PostError {
-            source: io::Error::other(other),
-        }),
+        let (post, queue) = (self.post_receive, self.queue.as_ptr());
+        post_in_chains(requests, |chain| {
+            let mut bad = ptr::null_mut();
+            // SAFETY: as in `post_send`; the memory outlives the queue pair, by its owner's word.
+            unsafe { post(queue, chain, &mut bad) }
+        })
     }
 }
 

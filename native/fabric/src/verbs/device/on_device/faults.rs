@@ -122,7 +122,7 @@ fn keys_end_with_their_registration() {
     let bench = DeviceBench::new();
     let [mut a, _b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
-    let second = bench.device.register(bench.pool.slab(0).unwrap()).unwrap();
+    let second = Registration::of_slab(&bench.device, bench.pool.slab(0).unwrap()).unwrap();
     let write = |rkey| WorkOperation::Write {
         address: bench.address(&to),
         rkey,

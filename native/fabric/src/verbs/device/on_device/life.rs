@@ -24,7 +24,7 @@ fn a_thousand_lives_leave_nothing() {
         let channel = Channel::new(device).unwrap();
         let queue = CompletionQueue::new(device, &channel, 64).unwrap();
         let pair = QueuePair::new(device, &queue, DEPTH).unwrap();
-        let region = device.register(bench.pool.slab(0).unwrap()).unwrap();
+        let region = Registration::of_slab(device, bench.pool.slab(0).unwrap()).unwrap();
         (pair, queue, channel, region)
     };
     let (before, files) = (held(), descriptors());

@@ -74,7 +74,7 @@ impl DeviceBench {
         let pool = Pool::new(32 << 20).unwrap();
         // The pool maps its first slab with its first lease.
         drop(pool.try_lease(BYTES, Purpose::Serve).unwrap());
-        let region = device.register(pool.slab(0).unwrap()).unwrap();
+        let region = Registration::of_slab(&device, pool.slab(0).unwrap()).unwrap();
         let channel = Channel::new(&device).unwrap();
         let queue = CompletionQueue::new(&device, &channel, 1024).unwrap();
         assert!(queue.depth() >= 1024);

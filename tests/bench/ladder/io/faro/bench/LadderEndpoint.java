@@ -5,10 +5,11 @@ import io.faro.EndpointConfig;
 import io.faro.FabricChoice;
 import io.faro.OutputFiles;
 import io.faro.spark.conf.FaroConf;
+import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
+import io.faro.spark.fetch.FetchTargets;
 import io.faro.spark.fetch.RateLimitedLog;
-import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.peers.CardStore;
 import io.faro.spark.peers.PeerKey;
@@ -105,7 +106,8 @@ public final class LadderEndpoint {
         transport, new OneCard(card), others, timer, System::nanoTime, conf.never, 10_000, counters);
     RateLimitedLog log = new RateLimitedLog(System.err::println, System::nanoTime);
     FallBack fallBack = new FallBack(null, others, conf, counters, log);
-    return new FaroBlockStoreClient(null, false, conf, transport, peers, null, null, fallBack, new DownloadFiles(spark, here),
-        id -> false, counters, System::nanoTime);
+    FetchTargets targets = new FetchTargets(transport, peers, null, null, counters, System::nanoTime);
+    return new FaroBlockStoreClient(
+        null, false, conf, targets, fallBack, new DownloadFiles(spark, here), id -> false);
   }
 }

@@ -3,23 +3,15 @@ package io.faro.spark.fetch;
 import com.codahale.metrics.MetricSet;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.FaroConf;
-import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
-import io.faro.spark.peers.Peers;
-import io.faro.spark.peers.ReplicaCards;
 import io.faro.spark.read.PartClient;
 import io.faro.spark.read.Parts;
-import io.faro.spark.service.ServiceHosts;
-import io.faro.spark.transport.FaroTransport;
 import io.faro.spark.transport.ShuffleIds;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.LongSupplier;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.BlockPushingListener;
@@ -36,42 +28,28 @@ import org.apache.spark.network.shuffle.checksum.Cause;
  *
  * <p>The fields of the base class are not used: their types differ between Spark versions.
  */
-public final class FaroBlockStoreClient extends BlockStoreClient implements FetchCall.Client, PartClient {
+public final class FaroBlockStoreClient extends BlockStoreClient implements PartClient {
   private final BlockStoreClient spark;
   private final boolean closesSpark;
   private final FaroConf conf;
-  private final FaroTransport transport;
-  private final Peers peers;
-  /** The node services of executors' hosts; {@code null}: there are none. */
-  private final Peers services;
-  /** The same services, as those that have copies of other hosts' outputs; {@code null}: there are no copies. */
-  private final Replicas replicas;
+  private final FetchTargets targets;
   private final FallBack fallBack;
   private final DownloadFiles toFile;
   private final SparksShuffles sparks;
-  private final PluginCounters counters;
-  private final LongSupplier nanos;
-  private final Set<FetchCall> calls = ConcurrentHashMap.newKeySet();
   private final TaskFetches tasks = new TaskFetches();
   private volatile boolean detached;
   private boolean closed;
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
-  public FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FaroTransport transport,
-      Peers peers, Peers services, Replicas replicas, FallBack fallBack, DownloadFiles toFile, SparksShuffles sparks,
-      PluginCounters counters, LongSupplier nanos) {
+  public FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FetchTargets targets,
+      FallBack fallBack, DownloadFiles toFile, SparksShuffles sparks) {
     this.spark = spark;
     this.closesSpark = closesSpark;
     this.conf = conf;
-    this.transport = transport;
-    this.peers = peers;
-    this.services = services;
-    this.replicas = replicas;
+    this.targets = targets;
     this.fallBack = fallBack;
     this.toFile = toFile;
     this.sparks = sparks;
-    this.counters = counters;
-    this.nanos = nanos;
   }
 
   @Override
@@ -93,25 +71,25 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
       return;
     }
     if (files != null) {
-      new FileFetch(this, peer, ids, listener, files, task, toFile, fallBack).start();
+      new FileFetch(targets, peer, ids, listener, files, task, toFile, fallBack).start();
       return;
     }
-    int max = transport.maxBlocks();
+    int max = targets.maxBlocks();
     if (blockIds.length <= max) {
-      start(peer, ids, new ListenerReceiver(peer, ids, listener, fallBack), task);
+      targets.start(peer, ids, new ListenerReceiver(peer, ids, listener, fallBack), task);
       return;
     }
     for (int from = 0; from < blockIds.length; from += max) {
       ShuffleIds part = ShuffleIds.parse(
           Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + max)));
-      start(peer, part, new ListenerReceiver(peer, part, listener, fallBack), task);
+      targets.start(peer, part, new ListenerReceiver(peer, part, listener, fallBack), task);
     }
   }
 
   @Override
   public void fetch(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
     TaskFetches.Task task = detached ? null : tasks.current();
-    int max = transport.maxBlocks();
+    int max = targets.maxBlocks();
     PeerKey peer = new PeerKey(executor, host, port);
     for (int from = 0; from < parts.count(); from += max) {
       ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(max, parts.count() - from));
@@ -121,7 +99,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
       } else if (detached) {
         spark.fetchBlocks(host, port, executor, named.names(), named, null);
       } else {
-        start(peer, ids, named, task);
+        targets.start(peer, ids, named, task);
       }
     }
   }
@@ -146,133 +124,9 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Fetc
     }
   }
 
-  /**
-   * Starts a request, first to the node service of the executor's host if there may be one; {@code receiver} gets all
-   * that becomes of it, maybe before this returns.
-   */
-  void start(PeerKey peer, ShuffleIds ids, Receiver receiver, TaskFetches.Task task) {
-    if (services == null) {
-      start(peers, this, peer, ids, receiver, task);
-      return;
-    }
-    Receiver last = replicas == null ? receiver : new FromReplicas(ids, receiver, counters,
-        (shuffle, map) -> replicas.hosts.copiesOf(peer.executor, shuffle, map),
-        (place, part, from) -> start(
-            replicas.peers, new OfReplicas(peer), ReplicaCards.peer(place), part, from, task));
-    Receiver first = new FromService(ids, last, counters,
-        (rest, receives) -> start(peers, this, peer, rest, receives, task));
-    start(services, new OfServices(), peer, ids, first, task);
-  }
-
-  private void start(Peers at, FetchCall.Client client, PeerKey peer, ShuffleIds ids, Receiver receiver,
-      TaskFetches.Task task) {
-    FetchCall call = new FetchCall(peer, ids, receiver, task, transport, client, counters, nanos);
-    calls.add(call);
-    if (task != null) {
-      task.begin(call);
-    }
-    at.whenReady(peer, call);
-  }
-
-  /** Requests to node services: another trouble than that of the executor. */
-  private final class OfServices implements FetchCall.Client {
-    @Override
-    public void abandoned(FetchCall call) {
-      FaroBlockStoreClient.this.abandoned(call);
-      counters.traffic.fromService(call.peer.host, call.delivered);
-    }
-
-    @Override
-    public void ended(FetchCall call, Reason reason) {
-      forget(call);
-      counters.traffic.fromService(call.peer.host, call.delivered);
-      if (reason == null) {
-        services.worked(call.peer);
-      } else {
-        services.failed(call.peer, reason);
-      }
-    }
-
-    @Override
-    public String server(PeerKey peer) {
-      return "service of " + peer.host;
-    }
-  }
-
-  /** The services that have copies, and which of them has which. */
-  public static final class Replicas {
-    final Peers peers;
-    final ServiceHosts hosts;
-
-    public Replicas(Peers peers, ServiceHosts hosts) {
-      this.peers = peers;
-      this.hosts = hosts;
-    }
-  }
-
-  /** Requests for copies of outputs of {@link #executor}. */
-  private final class OfReplicas implements FetchCall.Client {
-    private final PeerKey executor;
-
-    OfReplicas(PeerKey executor) {
-      this.executor = executor;
-    }
-
-    @Override
-    public void abandoned(FetchCall call) {
-      FaroBlockStoreClient.this.abandoned(call);
-      counters.traffic.fromReplicas(executor.host, call.delivered);
-    }
-
-    @Override
-    public void ended(FetchCall call, Reason reason) {
-      forget(call);
-      counters.traffic.fromReplicas(executor.host, call.delivered);
-      if (reason == null) {
-        replicas.peers.worked(call.peer);
-      } else {
-        replicas.peers.failed(call.peer, reason);
-      }
-    }
-
-    @Override
-    public String server(PeerKey place) {
-      return "service " + place.port + " with copies of " + executor.host;
-    }
-  }
-
-  @Override
-  public void ended(FetchCall call, Reason reason) {
-    forget(call);
-    if (reason == null) {
-      peers.worked(call.peer);
-    } else {
-      peers.failed(call.peer, reason);
-    }
-  }
-
-  @Override
-  public void abandoned(FetchCall call) {
-    counters.cancelledRequests.increment();
-    forget(call);
-  }
-
-  private void forget(FetchCall call) {
-    calls.remove(call);
-    if (call.task != null) {
-      call.task.ended(call);
-    }
-    long running = call.nanosRunning();
-    if (running >= 0) {
-      counters.traffic.ended(call.shuffle(), call.server(), call.delivered, running);
-    }
-  }
-
   /** Ends requests without progress for {@code longestNanos}. */
   public void endUnresponsive(long longestNanos) {
-    for (FetchCall call : calls) {
-      call.endIfUnresponsive(longestNanos);
-    }
+    targets.endUnresponsive(longestNanos);
   }
 
   /** From now on all requests go to Spark's own fetch. */

@@ -31,11 +31,6 @@ final class FetchCall implements FetchListener, Peers.Waiter {
 
     /** {@code reason}: why blocks were not delivered; {@code null}: all were. */
     void ended(FetchCall call, Reason reason);
-
-    /** Names what serves requests to {@code peer}, for the figures. */
-    default String server(PeerKey peer) {
-      return peer.toString();
-    }
   }
 
   final PeerKey peer;
@@ -179,11 +174,6 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   /** The shuffle of the blocks; one request of Spark has blocks of one shuffle. */
   int shuffle() {
     return ids.shuffle(0);
-  }
-
-  /** Names what serves the request. */
-  String server() {
-    return client.server(peer);
   }
 
   /** Returns how long the ended request was in the transport; -1: it was not. */

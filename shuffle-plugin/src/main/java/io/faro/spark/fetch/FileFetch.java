@@ -18,7 +18,7 @@ final class FileFetch {
   /** Pieces of a block that were asked for and are not in the file: 16 MiB. */
   static final int AHEAD = 4;
 
-  private final FaroBlockStoreClient client;
+  private final FetchTargets targets;
   private final PeerKey peer;
   private final ShuffleIds ids;
   private final BlockFetchingListener listener;
@@ -27,9 +27,9 @@ final class FileFetch {
   private final DownloadFiles toFile;
   private final FallBack fallBack;
 
-  FileFetch(FaroBlockStoreClient client, PeerKey peer, ShuffleIds ids, BlockFetchingListener listener,
+  FileFetch(FetchTargets targets, PeerKey peer, ShuffleIds ids, BlockFetchingListener listener,
       DownloadFileManager files, TaskFetches.Task task, DownloadFiles toFile, FallBack fallBack) {
-    this.client = client;
+    this.targets = targets;
     this.peer = peer;
     this.ids = ids;
     this.listener = listener;
@@ -91,7 +91,7 @@ final class FileFetch {
           return;
         }
       }
-      client.start(peer, ids.piece(at, piece), new Piece(this, piece, byTask), task);
+      targets.start(peer, ids.piece(at, piece), new Piece(this, piece, byTask), task);
     }
 
     void arrived(int piece, ManagedBuffer data) {

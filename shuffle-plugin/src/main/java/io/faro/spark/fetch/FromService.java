@@ -48,7 +48,7 @@ final class FromService implements Receiver {
     receiver.abandoned();
   }
 
-  /** What the executor brings. */
+  /** Receives what the executor brings. */
   private final class Rest implements Receiver {
     /** Places in the whole request; {@code null}: the same. */
     private final int[] places;

@@ -1,6 +1,7 @@
 package io.faro.spark.read;
 
 import java.io.InputStream;
+import java.util.function.Function;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
@@ -44,8 +45,27 @@ final class FetchedBlocks {
         false, false, false, "ADLER32", metrics, false, new SystemClock()).toCompletionIterator();
   }
 
+  /**
+   * Waits for the next block, and makes a source of it: of a group, or of the stream of a part that the iterator reads
+   * from a file. {@code null}: there are none left.
+   */
+  <S> S next(SecondFetch secondFetch, PartFailure failure, Function<FetchedGroup, S> ofGroup,
+      Function<StreamPart, S> ofPart) {
+    if (!advance()) {
+      return null;
+    }
+    // Closing the stream tells the iterator that the block, or the group, was read.
+    InputStream stream = block._2();
+    GroupBuffer group = group();
+    if (group != null) {
+      return ofGroup.apply(new FetchedGroup(group, stream, secondFetch, failure));
+    }
+    Tuple2<BlockManagerId, Parts> part = plan.stream(block._1().name());
+    return ofPart.apply(new StreamPart(stream, part._1(), part._2(), failure));
+  }
+
   /** Waits for the next block; false: there are none left. */
-  boolean advance() {
+  private boolean advance() {
     if (!blocks.hasNext()) {
       return false;
     }
@@ -59,17 +79,7 @@ final class FetchedBlocks {
   }
 
   /** The group that came; {@code null}: a block came that the iterator reads from a file. */
-  GroupBuffer group() {
+  private GroupBuffer group() {
     return raw instanceof GroupStream ? ((GroupStream) raw).buffer : null;
-  }
-
-  /** The stream of the block that came. Closing it tells the iterator that the block, or the group, was read. */
-  InputStream stream() {
-    return block._2();
-  }
-
-  /** The executor and the part of a block that comes from a file. */
-  Tuple2<BlockManagerId, Parts> part() {
-    return plan.stream(block._1().name());
   }
 }

@@ -10,10 +10,8 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.storage.BlockManager;
-import org.apache.spark.storage.BlockManagerId;
 import scala.Option;
 import scala.Product2;
-import scala.Tuple2;
 import scala.collection.Iterator;
 import scala.runtime.AbstractFunction1;
 
@@ -82,17 +80,8 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     if (!local.isEmpty()) {
       return local.remove();
     }
-    FetchedBlocks fetched = fetches.next();
-    if (fetched == null) {
-      return null;
-    }
-    GroupBuffer group = fetched.group();
-    if (group != null) {
-      return new GroupRecords(
-          new FetchedGroup(group, fetched.stream(), secondFetch, failure), decompression, failure);
-    }
-    Tuple2<BlockManagerId, Parts> part = fetched.part();
-    return new StreamRecords(new StreamPart(fetched.stream(), part._1(), part._2(), failure));
+    return fetches.next(secondFetch, failure,
+        group -> new GroupRecords(group, decompression, failure), StreamRecords::new);
   }
 
   /** Aggregates and sorts the records where the dependency asks for it, as Spark's reader does. */

@@ -8,7 +8,7 @@ import java.io.InputStream;
  * EOFException for the end of their stream, and wrap others. Thread-safe, so that a task's end may close a stream that
  * another thread reads.
  */
-final class GuardedStream extends InputStream {
+final class GuardedStream extends ArrayStream {
   private final InputStream compressed;
   private final Decompression decompression;
   /** {@code null} before the first read: making it may read already, and fail. */
@@ -24,12 +24,6 @@ final class GuardedStream extends InputStream {
   /** Returns the decompressor's exception, or {@code null}. */
   synchronized Throwable problem() {
     return problem;
-  }
-
-  @Override
-  public int read() throws IOException {
-    byte[] one = new byte[1];
-    return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
   }
 
   @Override

@@ -22,7 +22,7 @@ public interface Lender {
     public void read(long parts, long bytes) {}
   };
 
-  /** Of these executors, those whose outputs the node service of this host keeps. */
+  /** Returns those of these executors whose outputs the node service of this host keeps. */
   Set<String> near(Collection<String> executors);
 
   /** Borrows map outputs. Returns for each whether it is lent; of many, some are lent when they are borrowed again. */

@@ -65,18 +65,12 @@ final class LentPart extends ManagedBuffer {
     return convertToNetty();
   }
 
-  private final class Stream extends InputStream {
+  private final class Stream extends ArrayStream {
     private final byte[] chunk = new byte[(int) Math.min(CHUNK_BYTES, part.bytes())];
     /** Bytes of the part that are or were in the chunk, and those of the chunk that were not handed out. */
     private long position;
     private int left;
     private int filled;
-
-    @Override
-    public int read() throws IOException {
-      byte[] one = new byte[1];
-      return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
-    }
 
     @Override
     public int read(byte[] to, int offset, int length) throws IOException {

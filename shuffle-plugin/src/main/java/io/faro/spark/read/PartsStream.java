@@ -12,7 +12,7 @@ import org.apache.spark.shuffle.FetchFailedException;
  * The bytes of some parts as one stream. A part is opened when its first byte is read. A part that has fewer bytes than
  * its size says, or cannot be read, is a fetch failure of that part.
  */
-final class PartsStream extends InputStream {
+final class PartsStream extends ArrayStream {
   /** Gives the bytes of parts, by position. */
   interface Bytes {
     /** {@code null}: the part is left out. */
@@ -43,12 +43,6 @@ final class PartsStream extends InputStream {
     return part instanceof NativeBytes || part instanceof FileSegmentManagedBuffer || part instanceof LentPart
         ? part.createInputStream()
         : new ByteBufInputStream(Unpooled.wrappedBuffer(part.nioByteBuffer()));
-  }
-
-  @Override
-  public int read() throws IOException {
-    byte[] one = new byte[1];
-    return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
   }
 
   /** Fills the array across parts: a decompressor then needs one call for many small ones. */

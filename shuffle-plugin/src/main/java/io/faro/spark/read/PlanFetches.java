@@ -2,6 +2,7 @@ package io.faro.spark.read;
 
 import java.util.Map;
 import java.util.function.BiConsumer;
+import java.util.function.Function;
 import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.storage.BlockManager;
@@ -70,11 +71,16 @@ final class PlanFetches {
   }
 
   /**
-   * Waits for the next block; {@code null}: there are none left. To be called when all files were read, as the rest is
-   * known then.
+   * Waits for the next block, and makes a source of it: of a group, or of the stream of a part; {@code null}: there are
+   * none left. To be called when all files were read, as the rest is known then.
    */
-  FetchedBlocks next() {
-    while (current == null || !current.advance()) {
+  <S> S next(SecondFetch secondFetch, PartFailure failure, Function<FetchedGroup, S> ofGroup,
+      Function<StreamPart, S> ofPart) {
+    while (true) {
+      S source = current == null ? null : current.next(secondFetch, failure, ofGroup, ofPart);
+      if (source != null) {
+        return source;
+      }
       current = null;
       if (notLent.isEmpty()) {
         return null;
@@ -82,6 +88,5 @@ final class PlanFetches {
       Map<BlockManagerId, Parts> rest = notLent.take();
       fetch(ReadPlan.of(shuffle, rest, BlockPlaces.overTheNetwork(blocks), readers.conf.limits()));
     }
-    return current;
   }
 }

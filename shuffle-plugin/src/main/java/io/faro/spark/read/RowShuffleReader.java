@@ -9,9 +9,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.storage.BlockManager;
-import org.apache.spark.storage.BlockManagerId;
 import scala.Product2;
-import scala.Tuple2;
 import scala.collection.Iterator;
 
 /**
@@ -63,15 +61,7 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
     if (!local.isEmpty()) {
       return local.remove();
     }
-    FetchedBlocks fetched = fetches.next();
-    if (fetched == null) {
-      return null;
-    }
-    GroupBuffer group = fetched.group();
-    if (group != null) {
-      return new GroupRows(new FetchedGroup(group, fetched.stream(), secondFetch, failure), slices);
-    }
-    Tuple2<BlockManagerId, Parts> part = fetched.part();
-    return new StreamRows(new StreamPart(fetched.stream(), part._1(), part._2(), failure), chunk);
+    return fetches.next(secondFetch, failure,
+        group -> new GroupRows(group, slices), part -> new StreamRows(part, chunk));
   }
 }

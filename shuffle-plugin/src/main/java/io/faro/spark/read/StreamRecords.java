@@ -17,13 +17,7 @@ final class StreamRecords implements RecordSource {
   /** Its close leaves the part open: the rest is read after a failure. */
   @Override
   public InputStream open() {
-    return new InputStream() {
-      @Override
-      public int read() throws IOException {
-        byte[] one = new byte[1];
-        return read(one, 0, 1) < 0 ? -1 : one[0] & 0xff;
-      }
-
+    return new ArrayStream() {
       @Override
       public int read(byte[] to, int offset, int length) throws IOException {
         return part.read(to, offset, length);

@@ -18,13 +18,13 @@ import org.slf4j.LoggerFactory;
 public final class LentOutputs implements Lender {
   private static final Logger LOG = LoggerFactory.getLogger(LentOutputs.class);
 
-  private final ServiceLink link;
+  private final ServiceConnection connection;
   private final Endpoint endpoint;
   private final PluginCounters counters;
   private final Neighbours neighbours;
 
   public LentOutputs(ServiceLink link, Endpoint endpoint, PluginCounters counters) {
-    this.link = link;
+    connection = link.connection();
     this.endpoint = endpoint;
     this.counters = counters;
     neighbours = new Neighbours(link.driver()::neighbours, System::nanoTime);
@@ -33,18 +33,18 @@ public final class LentOutputs implements Lender {
   @Override
   public Set<String> near(Collection<String> executors) {
     // Without a service there is nothing to borrow from, and the driver does not know this executor's.
-    return link.service() == null ? Collections.emptySet() : neighbours.of(executors);
+    return connection.service() == null ? Collections.emptySet() : neighbours.of(executors);
   }
 
   @Override
   public boolean[] borrow(int shuffle, long[] maps) {
-    NodeService service = link.service();
+    NodeService service = connection.service();
     if (service != null) {
       try {
         return service.borrow(endpoint, shuffle, maps);
       } catch (ServiceException.Lost e) {
         LOG.debug("Faro: the node service was lost while map outputs of shuffle {} were borrowed", shuffle, e);
-        link.lost(service);
+        connection.lost(service);
       } catch (Exception e) {
         LOG.debug("Faro: the node service does not lend map outputs of shuffle {}", shuffle, e);
       }

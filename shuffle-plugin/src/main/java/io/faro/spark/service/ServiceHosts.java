@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 
 /**
- * What an executor knows of the application's node services: their list, and which of them keeps the outputs of which
+ * The node services of the application, as an executor knows them: their list, and which one keeps the outputs of which
  * executor. So it can calculate which other services have copies of an output.
  */
 public final class ServiceHosts {

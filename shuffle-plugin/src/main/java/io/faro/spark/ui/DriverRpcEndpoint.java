@@ -1,5 +1,6 @@
 package io.faro.spark.ui;
 
+import io.faro.spark.rpc.BytesFunction;
 import java.io.IOException;
 import java.util.function.Consumer;
 import org.apache.spark.rpc.RpcCallContext;
@@ -7,9 +8,7 @@ import org.apache.spark.rpc.RpcEndpoint;
 import org.apache.spark.rpc.RpcEnv;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import scala.Function1;
 import scala.PartialFunction;
-import scala.runtime.AbstractPartialFunction;
 import scala.runtime.BoxedUnit;
 
 /**
@@ -39,12 +38,12 @@ final class DriverRpcEndpoint implements RpcEndpoint {
 
   @Override
   public PartialFunction<Object, BoxedUnit> receive() {
-    return new OfBytes(report -> take(report, null, problem -> { }));
+    return new BytesFunction(report -> take(report, null, problem -> { }));
   }
 
   @Override
   public PartialFunction<Object, BoxedUnit> receiveAndReply(RpcCallContext context) {
-    return new OfBytes(report -> take(report, () -> context.reply(true), context::sendFailure));
+    return new BytesFunction(report -> take(report, () -> context.reply(true), context::sendFailure));
   }
 
   private void take(byte[] report, Runnable answer, Consumer<Throwable> refuse) {
@@ -53,30 +52,6 @@ final class DriverRpcEndpoint implements RpcEndpoint {
     } catch (Exception e) {
       LOG.debug("Faro: the driver refused a report", e);
       refuse.accept(new IOException("the driver refused the report: " + e));
-    }
-  }
-
-  private static final class OfBytes extends AbstractPartialFunction<Object, BoxedUnit> {
-    private final Consumer<byte[]> body;
-
-    OfBytes(Consumer<byte[]> body) {
-      this.body = body;
-    }
-
-    @Override
-    public boolean isDefinedAt(Object message) {
-      return message instanceof byte[];
-    }
-
-    @Override
-    public <A extends Object, B> B applyOrElse(A message, Function1<A, B> other) {
-      if (!isDefinedAt(message)) {
-        return other.apply(message);
-      }
-      body.accept((byte[]) message);
-      @SuppressWarnings("unchecked")
-      B unit = (B) BoxedUnit.UNIT;
-      return unit;
     }
   }
 }

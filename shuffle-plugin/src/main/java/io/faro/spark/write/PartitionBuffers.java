@@ -15,9 +15,10 @@ import org.apache.spark.unsafe.memory.MemoryBlock;
 
 /**
  * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block
- * when it is full. Buffers and blocks are pages of the task's memory in Spark's account. Where Spark has no page left,
- * or another consumer of the task needs memory, everything goes to a spill, and {@link #writeTo} joins the spills and
- * what is in memory. For the task's thread.
+ * ({@link CompressedBlocks}) when it is full. Buffers and blocks are pages of the task's memory in Spark's account.
+ * Where Spark has no page left, or another consumer of the task needs memory, everything goes to a spill, and
+ * {@link #writeTo} joins the spills and what is in memory. For the task's thread. What each row uses is in fields of
+ * this class, because an object in between would cost each row an access.
  */
 final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final boolean BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
@@ -25,41 +26,20 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final int SHORT_ROW_BYTES = 128;
   /** Pages have the size that is asked for, if they are not smaller than this. */
   private static final int MIN_PAGE_BYTES = 4 << 10;
-  /** First size of all buffers together: little, because a new page is filled with zeros. */
-  private static final int FIRST_BYTES = 256 << 10;
-  /** Minimum size of one buffer. */
-  static final int MIN_ROOM = 64;
   /** A row block has whole rows: a row of at most this part of a buffer is not split, and blocks keep their length. */
   private static final int SHORT_OF_BUFFER = 4;
-  /** Full buffers become larger by this factor, up to the size of a block. */
-  private static final int GROWTH = 4;
-  /**
-   * A page for blocks. G1 begins a concurrent cycle for arrays of half a region and more, which is 512 KiB in heaps
-   * below 4 GiB: with pages of 1 MiB and more, collecting took a tenth of a job's CPU.
-   */
-  private static final int CHUNK_PAGE_BYTES = 256 << 10;
-  /** Spark gives a task at most 8,192 pages, so pages become larger than that where there are many. */
-  private static final int CHUNK_PAGES = 1024;
 
   private final Thread owner = Thread.currentThread();
   private final int partitions;
   private final BlockCompressor compressor;
   private final Spills spills;
-  private final Chunks chunks;
   private final SpillLimits limits;
-  /** Maximum size of a buffer, and the maximum compressed size of a block that is as large. */
-  private final int maxRoom;
-  private final int maxChunk;
-  /** A block on its way to a file. */
-  private final long[] block;
+  private final BufferSizes sizes;
+  private final CompressedBlocks blocks;
   /** The bytes in each partition's buffer. */
   private final int[] filled;
-  /** The bytes that row blocks have saved in each partition, against the codec alone. */
-  private final long[] saved;
   /** The partitions whose buffers begin inside a row, the rest of which was in the block before. */
   private final BitSet insideRow = new BitSet();
-  /** Limit of all buffers together. */
-  private final BufferLimit limit;
   /** Memory of all buffers; {@code null}: they have no memory now. */
   private MemoryBlock page;
   private Object base;
@@ -79,13 +59,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     this.compressor = compressor;
     this.spills = spills;
     this.limits = limits;
-    this.maxRoom = blockBytes;
-    limit = new BufferLimit(maxBytes);
-    maxChunk = compressor.maxBytes(maxRoom);
-    block = new long[(maxChunk + Long.BYTES - 1) / Long.BYTES];
+    sizes = new BufferSizes(partitions, blockBytes, maxBytes);
+    blocks = new CompressedBlocks(partitions, blockBytes, compressor);
     filled = new int[partitions];
-    saved = new long[partitions];
-    chunks = new Chunks(partitions);
   }
 
   /**
@@ -144,14 +120,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     return true;
   }
 
-  private int maxRoom() {
-    long each = limit.bytes(rowBytes) / partitions / Long.BYTES * Long.BYTES;
-    return (int) Math.max(MIN_ROOM, Math.min(maxRoom, each));
-  }
-
   /** Gives the buffers their smallest size. */
   private void open() {
-    int first = Math.max(MIN_ROOM, Math.min(maxRoom, FIRST_BYTES / partitions / Long.BYTES * Long.BYTES));
+    int first = sizes.first();
     setPage(allocatePage((long) first * partitions), first);
   }
 
@@ -169,7 +140,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
    * there.
    */
   private boolean grow() {
-    int larger = (int) Math.min(maxRoom(), (long) GROWTH * room);
+    int larger = sizes.next(room, rowBytes);
     if (larger <= room) {
       return false;
     }
@@ -177,7 +148,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     long wanted = (long) larger * partitions;
     MemoryBlock next = pageOrNull(wanted);
     if (next == null || page == null) {
-      limit.refused(wanted, now, rowBytes);
+      sizes.refused(wanted, now, rowBytes);
       if (next != null) {
         freePage(next);
       }
@@ -240,22 +211,15 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
 
   /** Makes a block of what a partition's buffer has; without memory for it, spills everything. */
   private void flush(int partition) throws IOException {
-    int length;
-    int savedNow;
-    if (chunks.fits(maxChunk)) {
-      length = compress(partition, (long[]) chunks.base(), position(chunks.base(), chunks.offset()));
-      savedNow = compressor.codecBytes() - length;
-    } else {
-      // Most blocks are much shorter than the longest, so this one may fit into the rest of the page.
-      length = compress(partition, block, 0);
-      savedNow = compressor.codecBytes() - length;
-      if (!chunks.fits(length) && !addChunkPage()) {
+    long from = start + (long) partition * room;
+    if (!blocks.add(partition, base, from, filled[partition], insideRow.get(partition))) {
+      MemoryBlock next = blockPage();
+      if (next == null) {
         return;
       }
-      Platform.copyMemory(block, Platform.LONG_ARRAY_OFFSET, chunks.base(), chunks.offset(), length);
+      blocks.addInPage(next, partition);
+      peak = Math.max(peak, getUsed());
     }
-    chunks.add(partition, length);
-    saved[partition] += savedNow;
     empty(partition);
   }
 
@@ -264,43 +228,25 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     insideRow.clear(partition);
   }
 
-  /** A block of what a partition's buffer has; returns its bytes. */
-  private int compress(int partition, long[] target, long position) {
-    long[] from = (long[]) base;
-    long at = position(base, start + (long) partition * room);
-    // Bytes from the inside of a row could look like whole rows.
-    return insideRow.get(partition)
-        ? compressor.compress(from, at, filled[partition], target, position, maxChunk)
-        : compressor.compressRows(from, at, filled[partition], target, position, maxChunk);
-  }
-
-  /** Adds a page for blocks. False: everything was spilled, because there is no memory or meanwhile. */
-  private boolean addChunkPage() throws IOException {
-    boolean none = chunks.isEmpty();
+  /** A page for blocks; {@code null}: everything was spilled, because there is no memory or meanwhile. */
+  private MemoryBlock blockPage() throws IOException {
+    boolean none = blocks.isEmpty();
     long now = (long) room * partitions;
-    long wanted = Math.max(CHUNK_PAGE_BYTES, chunks.bytes() / CHUNK_PAGES);
-    MemoryBlock next = pageOrNull(Math.max(wanted, maxChunk));
+    MemoryBlock next = pageOrNull(blocks.pageBytes());
     if (next == null) {
       if (none) {
         // The buffers leave no memory for blocks: smaller ones for a while.
-        limit.refused(now, now / 2, rowBytes);
+        sizes.refused(now, now / 2, rowBytes);
       }
       spillAll();
-      return false;
+      return null;
     }
     if (page == null) {
       // Spilled meanwhile, as in grow().
       freePage(next);
-      return false;
+      return null;
     }
-    chunks.addPage(next);
-    peak = Math.max(peak, getUsed());
-    return true;
-  }
-
-  /** Spark counts an array's bytes from the object's address on. */
-  private static long position(Object array, long offset) {
-    return array == null ? offset : offset - Platform.LONG_ARRAY_OFFSET;
+    return next;
   }
 
   /** Writes all rows that were added, and frees all memory. */
@@ -317,17 +263,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
 
   /** Appends the rows of a partition that are in memory. */
   private void append(int partition, PartitionFile out) throws IOException {
-    chunks.visit(partition, (from, offset, length) -> out.append(partition, from, offset, length));
-    int rest = filled[partition];
-    if (rest > 0) {
-      int length = compress(partition, block, 0);
-      out.append(partition, block, Platform.LONG_ARRAY_OFFSET, length);
-      saved[partition] += compressor.codecBytes() - length;
-      empty(partition);
-    }
-    if (rest > 0 || chunks.has(partition)) {
-      out.append(partition, compressor.end());
-    }
+    long from = start + (long) partition * room;
+    blocks.append(partition, base, from, filled[partition], insideRow.get(partition), out);
+    empty(partition);
   }
 
   /**
@@ -342,19 +280,15 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     if (trigger != this) {
       return spillAll();
     }
-    if (chunks.isEmpty()) {
+    if (blocks.isEmpty()) {
       return 0;
     }
     spills.write(file -> {
       for (int i = 0; i < partitions; i++) {
-        if (chunks.has(i)) {
-          int partition = i;
-          chunks.visit(i, (from, offset, length) -> file.append(partition, from, offset, length));
-          file.append(partition, compressor.end());
-        }
+        blocks.append(i, file);
       }
     });
-    long freed = freeChunks();
+    long freed = freeBlocks();
     spills.freed(freed);
     return freed;
   }
@@ -377,7 +311,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   private long free() {
-    long freed = freeChunks();
+    long freed = freeBlocks();
     if (page != null) {
       freed += page.size();
       freePage(page);
@@ -390,8 +324,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     return freed;
   }
 
-  private long freeChunks() {
-    List<MemoryBlock> pages = chunks.clear();
+  private long freeBlocks() {
+    List<MemoryBlock> pages = blocks.clear();
     long freed = 0;
     for (MemoryBlock each : pages) {
       freed += each.size();
@@ -405,7 +339,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
    * blocks: at least as many, and 0 for 0.
    */
   long codecBytes(int partition, long written) {
-    return written + saved[partition];
+    return written + blocks.saved(partition);
   }
 
   /** Bytes of all rows, without their lengths. */

@@ -42,7 +42,7 @@ final class WriterConf {
         ? SparkSettings.bytes(conf, "spark.io.compression.lz4.blockSize", ByteUnit.BYTE, 32 << 10)
         : codec == RowCodec.ZSTD ? FRAME_BYTES : PLAIN_BYTES;
     long max = Math.min(MAX_BUFFER_BYTES, block) / Long.BYTES * Long.BYTES;
-    blockBytes = (int) Math.max(PartitionBuffers.MIN_ROOM, max);
+    blockBytes = (int) Math.max(BufferSizes.MIN_ROOM, max);
     limits = new SpillLimits(conf);
   }
 

@@ -68,11 +68,11 @@ final class ClientHarness {
     DownloadFiles toFile = new DownloadFiles(sparkConf, fileThreads, PIECE_BYTES);
     Peers services = conf.serviceDirectory == null ? null : new Peers(transport, new ServiceStore(),
         new PerHost(lookUps), steps, steps, false, WAIT_MILLIS, counters);
-    FaroBlockStoreClient.Replicas replicas = conf.replicas == 0 ? null : new FaroBlockStoreClient.Replicas(
+    FetchTargets.Replicas replicas = conf.replicas == 0 ? null : new FetchTargets.Replicas(
         new Peers(transport, new ReplicaCards(hosts), new PerHost(lookUps), steps, steps, false, WAIT_MILLIS, counters),
         hosts);
-    client = new FaroBlockStoreClient(spark, true, conf, transport, peers, services, replicas, fallBack, toFile,
-        left::contains, counters, steps);
+    FetchTargets targets = new FetchTargets(transport, peers, services, replicas, counters, steps);
+    client = new FaroBlockStoreClient(spark, true, conf, targets, fallBack, toFile, left::contains);
   }
 
   private final class ServiceStore implements CardStore {

@@ -214,8 +214,7 @@ class FaroBlockStoreClientTest {
   void doesNotCloseAClientThatSparkClosesItself() throws Exception {
     FakeSpark spark = new FakeSpark();
     FaroConf conf = new FaroConf(new org.apache.spark.SparkConf(false));
-    new FaroBlockStoreClient(spark, false, conf, h.transport, null, null, null, null, null, id -> false, h.counters,
-        h.steps).close();
+    new FaroBlockStoreClient(spark, false, conf, null, null, null, id -> false).close();
     assertEquals(0, spark.closed);
   }
 

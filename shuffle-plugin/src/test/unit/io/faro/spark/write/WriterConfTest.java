@@ -63,7 +63,7 @@ class WriterConfTest {
     assertMost(4_096, with("spark.io.compression.codec", "zstd"), 64 << 20);
     // Tasks with little memory.
     assertMost(2_048, with(), 1 << 20);
-    assertMost((int) (WriterConf.MAX_BUFFER_BYTES / PartitionBuffers.MIN_ROOM),
+    assertMost((int) (WriterConf.MAX_BUFFER_BYTES / BufferSizes.MIN_ROOM),
         with("spark.io.compression.lz4.blockSize", "64b"), 64 << 20);
   }
 

@@ -1,0 +1,36 @@
+//! The messages between an executor and the service: one message is one packet, with its descriptors beside it.
+//!
+//! ```text
+//!  request | u8 kind | body                              numbers are little-endian
+//!   HELLO    "faro" | u16 version | u8 sealed | text application | text executor | 32 token | bytes secret
+//!   OUTPUT   u32 shuffle | i64 map | u8 has data          descriptors: the index, then the data file if it has one
+//!   FORGET   u32 shuffle
+//!   END      (nothing)
+//!   LEND     u32 shuffle | u8 files | u16 n | n i64 map   which outputs there are; with files, their descriptors too
+//!   STATUS   "faro" | u16 version                         not from executors: what the service has, see `status`
+//!   HOST     u8 replicas | u32 at | u32 of | bytes card   service `at` of the application's `of` services
+//!   BEHIND   (nothing)                                    how many copies the application's outputs of here lack
+//!  answer  | u8 kind | body
+//!   WELCOME  bytes card
+//!   DONE     (nothing)
+//!   LENT     u16 n | n u8                                 0: not here, 1: all empty, 2: has data; descriptors as OUTPUT's
+//!   REFUSED  u8 why | text
+//!   STATUS   text version | 17 u64, see `status`
+//!   BEHIND   u64 copies
+//!  text, bytes: u16 length, then as many bytes
+//! ```
+//! HELLO and STATUS begin with their version, so that another version can be refused with a line that names both.
+//!
+//! `request` and `reply` have the two enums and their layouts, `token` the proof of an application, `body` the fields
+//! that all of them consist of.
+
+mod body;
+mod reply;
+mod request;
+mod token;
+
+pub(crate) use body::{put, Body};
+pub use body::{MessageError, MAX_LEND, MAX_MESSAGE, VERSION};
+pub use reply::{Lent, Refusal, Reply};
+pub use request::{Hello, Request, MAX_LEND_FILES};
+pub use token::{Key, Token};

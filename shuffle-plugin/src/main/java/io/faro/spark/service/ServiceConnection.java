@@ -1,0 +1,154 @@
+package io.faro.spark.service;
+
+import io.faro.service.NodeService;
+import io.faro.service.ServiceException;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The state of an executor's connection to the node service of its host. The thread of {@link ServiceLink} makes
+ * connections; any thread may use the current one, wait for it, or find that it is lost.
+ *
+ * <pre>
+ *   STARTING -- registered --> CONNECTED -- a message failed --> LOST -- registered --> CONNECTED
+ *   STARTING -- no service --> LOST                              any state -- stop --> STOPPED
+ * </pre>
+ */
+final class ServiceConnection {
+  private static final Logger LOG = LoggerFactory.getLogger(ServiceConnection.class);
+  /** Maximum wait of the first outputs for STARTING to end. */
+  private static final long START_MILLIS = 10_000;
+  /** Maximum wait of outputs for a service that is not there: a supervisor starts it again within seconds. */
+  private static final long RETURN_MILLIS = 10_000;
+
+  private enum State { STARTING, CONNECTED, LOST, STOPPED }
+
+  // All fields are guarded by this.
+  private State state = State.STARTING;
+  /** {@code null} unless CONNECTED. */
+  private NodeService service;
+  /** In LOST: until when the service is waited for, as {@code System.nanoTime}; {@code null}: it refused. */
+  private Long returnsBy;
+  private boolean warned;
+
+  /** A service that is not there from now on may be about to start, or to start again. */
+  synchronized void begin() {
+    returnsBy = returnDeadline();
+  }
+
+  /** The service has taken this executor. False, with nothing changed: the link was stopped. */
+  synchronized boolean open(NodeService now) {
+    if (state == State.STOPPED) {
+      return false;
+    }
+    service = now;
+    state = State.CONNECTED;
+    warned = false;
+    notifyAll();
+    return true;
+  }
+
+  /** There is no service, or it has refused this executor. */
+  void absent(Exception e) {
+    synchronized (this) {
+      state = state == State.STOPPED ? state : State.LOST;
+      if (!(e instanceof ServiceException.Lost)) {
+        // It would refuse the next try too.
+        returnsBy = null;
+      }
+      notifyAll();
+      if (isReturning()) {
+        LOG.debug("Faro: the node service is waited for", e);
+        return;
+      }
+    }
+    warn(e);
+  }
+
+  /** Logs that outputs are not kept, once for each connection. */
+  void warn(Exception e) {
+    synchronized (this) {
+      if (warned || state == State.STOPPED) {
+        return;
+      }
+      warned = true;
+    }
+    LOG.warn("Faro: no service keeps this executor's map outputs, they are lost with it: {}", e.toString());
+    LOG.debug("Faro: no node service", e);
+  }
+
+  /** A message on that connection has failed in a way that ends it. */
+  synchronized void lost(NodeService which) {
+    if (service == which && state == State.CONNECTED) {
+      state = State.LOST;
+      returnsBy = returnDeadline();
+      service.close();
+      service = null;
+      notifyAll();
+    }
+  }
+
+  synchronized void stop() {
+    state = State.STOPPED;
+    if (service != null) {
+      service.close();
+      service = null;
+    }
+    notifyAll();
+  }
+
+  synchronized boolean isStopped() {
+    return state == State.STOPPED;
+  }
+
+  /** Whether the service has taken this executor, and the connection to it stands. */
+  synchronized boolean isConnected() {
+    return state == State.CONNECTED && service.isConnected();
+  }
+
+  /** Whether the service was lost a short time ago, so that it may come back. */
+  synchronized boolean isReturning() {
+    return state == State.LOST && returnsBy != null && millisTo(returnsBy) > 0;
+  }
+
+  /** The connection to the service; {@code null}: there is none now. */
+  synchronized NodeService service() {
+    return service;
+  }
+
+  /** Waits for the connection where it is being made, or may come back. {@code null}: there is none. */
+  synchronized NodeService await() throws InterruptedException {
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(START_MILLIS);
+    for (long left = START_MILLIS; state == State.STARTING && left > 0; left = millisTo(end)) {
+      wait(left);
+    }
+    while (isReturning()) {
+      wait(Math.max(1, millisTo(returnsBy)));
+    }
+    return service;
+  }
+
+  /** Waits for the connection to be lost, at most for that time. */
+  synchronized void awaitLoss(long millis) throws InterruptedException {
+    if (state == State.CONNECTED) {
+      wait(millis);
+    }
+  }
+
+  /** Waits for that time, or until the link is stopped. */
+  synchronized void pause(long millis) throws InterruptedException {
+    long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
+    for (long left = millis; left > 0 && state != State.STOPPED; left = millisTo(end)) {
+      wait(left);
+    }
+  }
+
+  private static long returnDeadline() {
+    return System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETURN_MILLIS);
+  }
+
+  private static long millisTo(long end) {
+    return TimeUnit.NANOSECONDS.toMillis(end - System.nanoTime());
+  }
+}
