@@ -2,6 +2,7 @@
 
 use crate::memory::{RegionMode, Staging};
 use crate::schedule::ExchangeConfig;
+use faro_fabric::tcp::SharedPort;
 use faro_fabric::verbs::VerbsOptions;
 use faro_fabric::FabricKind;
 use faro_pool::Budget;
@@ -68,6 +69,9 @@ pub struct Config {
     /// The port to listen on; 0 takes any. RDMA's control channel takes the first free port after
     /// it.
     pub port: u16,
+    /// A port that this endpoint shares with others of this process, in place of `bind`, `advertise`
+    /// and `port`: TCP's connections and RDMA's control connections come by it.
+    pub shared_port: Option<SharedPort>,
     /// The user's overrides of RDMA's device, port and retries.
     pub verbs: VerbsOptions,
     /// Hard cap of the arena, bytes.
@@ -102,6 +106,7 @@ impl Default for Config {
             bind: local,
             advertise: local,
             port: 0,
+            shared_port: None,
             verbs: VerbsOptions::default(),
             memory_limit: 256 << 20,
             memory_budget: None,

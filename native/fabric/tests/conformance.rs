@@ -2,12 +2,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
+mod front;
+
 use faro_conformance::{fabric_conformance, Bench, Site};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
-use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
 use faro_fabric::OwnIdentity;
 use faro_pool::Pool;
 use faro_secure::Protection;
+use front::Front;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,15 +20,34 @@ fn endpoint() -> u128 {
     u128::from(NEXT.fetch_add(1, Ordering::Relaxed)) << 64 | 0xfa20
 }
 
-struct Tcp(IpAddr, Protection);
+struct Tcp {
+    host: IpAddr,
+    protection: Protection,
+    /// The port that all fabrics share; without it, each has its own.
+    front: Option<Front>,
+}
 
 impl Tcp {
     fn on(host: &str) -> Self {
-        Self(host.parse().unwrap(), Protection::Clear)
+        Self {
+            host: host.parse().unwrap(),
+            protection: Protection::Clear,
+            front: None,
+        }
     }
 
     fn sealed() -> Self {
-        Self(IpAddr::from([127, 0, 0, 1]), Protection::Sealed)
+        Self {
+            protection: Protection::Sealed,
+            ..Self::on("127.0.0.1")
+        }
+    }
+
+    fn behind_one_port(self) -> Self {
+        Self {
+            front: Some(Front::on(self.host)),
+            ..self
+        }
     }
 }
 
@@ -34,14 +56,18 @@ impl Bench for Tcp {
         let pool = Pool::new(128 << 20).unwrap();
         let identity = OwnIdentity::public(endpoint());
         let config = TcpConfig {
-            bind: SocketAddr::new(self.0, 0),
+            bind: SocketAddr::new(self.host, 0),
             advertise: String::new(),
             identity: identity.clone(),
-            protection: self.1,
+            protection: self.protection,
             pool: pool.clone(),
         };
+        let fabric = match &self.front {
+            Some(front) => TcpFabric::behind(&front.port, config, Bounds::default()),
+            None => TcpFabric::new(config),
+        };
         Site {
-            fabric: Box::new(TcpFabric::new(config).unwrap()),
+            fabric: Box::new(fabric.unwrap()),
             pool,
             identity,
         }
@@ -49,7 +75,7 @@ impl Bench for Tcp {
 
     fn nowhere(&self) -> String {
         // A port that was free a moment ago.
-        let listener = TcpListener::bind(SocketAddr::new(self.0, 0)).unwrap();
+        let listener = TcpListener::bind(SocketAddr::new(self.host, 0)).unwrap();
         listener.local_addr().unwrap().to_string()
     }
 
@@ -89,4 +115,6 @@ impl Bench for Shm {
 fabric_conformance!(tcp_v4, Tcp::on("127.0.0.1"));
 fabric_conformance!(tcp_v6, Tcp::on("::1"));
 fabric_conformance!(tcp_sealed, Tcp::sealed());
+fabric_conformance!(tcp_behind_one_port, Tcp::on("127.0.0.1").behind_one_port());
+fabric_conformance!(tcp_sealed_behind_one_port, Tcp::sealed().behind_one_port());
 fabric_conformance!(shm, Shm);

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
+mod front;
 mod middle;
 
 use faro_conformance::{fabric_conformance, Bench, Site};
@@ -11,6 +12,7 @@ use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::OwnIdentity;
 use faro_pool::Pool;
 use faro_secure::Protection;
+use front::Front;
 use middle::{identity, pass, Side, Stage, Tamper, Way, TIMEOUT};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,7 +20,27 @@ use std::time::Instant;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-struct Verbs(Protection);
+struct Verbs {
+    protection: Protection,
+    /// The port that all fabrics share; without it, each has its own.
+    front: Option<Front>,
+}
+
+impl Verbs {
+    fn with(protection: Protection) -> Self {
+        Self {
+            protection,
+            front: None,
+        }
+    }
+
+    fn behind_one_port() -> Self {
+        Self {
+            front: Some(Front::on([127, 0, 0, 1].into())),
+            ..Self::with(Protection::Clear)
+        }
+    }
+}
 
 impl Bench for Verbs {
     fn site(&self) -> Site {
@@ -29,12 +51,16 @@ impl Bench for Verbs {
             bind: SocketAddr::from(([127, 0, 0, 1], 0)),
             advertise: String::new(),
             identity: identity.clone(),
-            protection: self.0,
+            protection: self.protection,
             pool: pool.clone(),
             options: VerbsOptions::default(),
         };
+        let fabric = match &self.front {
+            Some(front) => VerbsFabric::behind(&front.port, config),
+            None => VerbsFabric::new(config),
+        };
         Site {
-            fabric: Box::new(VerbsFabric::new(config).unwrap()),
+            fabric: Box::new(fabric.unwrap()),
             pool,
             identity,
         }
@@ -46,19 +72,25 @@ impl Bench for Verbs {
     }
 
     fn learns_refusals(&self) -> bool {
-        self.0 == Protection::Clear
+        self.protection == Protection::Clear
     }
 }
 
 fabric_conformance!(
     #[ignore = "needs an RDMA device: tests/softroce/run"]
     verbs,
-    Verbs(Protection::Clear)
+    Verbs::with(Protection::Clear)
 );
 fabric_conformance!(
     #[ignore = "needs an RDMA device: tests/softroce/run"]
     verbs_sealed,
-    Verbs(Protection::Sealed)
+    Verbs::with(Protection::Sealed)
+);
+
+fabric_conformance!(
+    #[ignore = "needs an RDMA device: tests/softroce/run"]
+    verbs_behind_one_port,
+    Verbs::behind_one_port()
 );
 
 /// The bytes of all frames' first field.

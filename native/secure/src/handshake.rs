@@ -277,10 +277,34 @@ impl Acceptor {
         version: u8,
         message: &[u8],
     ) -> Result<(Self, [u8; WELCOME_BYTES]), HandshakeError> {
-        let mut state = NoiseState::new(own, psk, prologue, false)?;
-        state.read("HELLO", message, &mut [])?;
+        let mut state = Self::hear(own, psk, prologue, message)?;
         let welcome = state.write(&[version])?;
         Ok((Self(state), welcome))
+    }
+
+    /// Checks whether HELLO was made with that key and for that prologue, without arithmetic on curves. An acceptor
+    /// that has several keys finds the one that is meant by trying each.
+    ///
+    /// # Errors
+    /// `Unproven`, `Unable`.
+    pub fn check(
+        own: &StaticKey,
+        psk: &Psk,
+        prologue: &Prologue,
+        message: &[u8],
+    ) -> Result<(), HandshakeError> {
+        Self::hear(own, psk, prologue, message).map(drop)
+    }
+
+    fn hear(
+        own: &StaticKey,
+        psk: &Psk,
+        prologue: &Prologue,
+        message: &[u8],
+    ) -> Result<NoiseState, HandshakeError> {
+        let mut state = NoiseState::new(own, psk, prologue, false)?;
+        state.read("HELLO", message, &mut [])?;
+        Ok(state)
     }
 
     /// Takes the proof: the connector has read WELCOME, and has the key of its id.

@@ -31,6 +31,11 @@ fn welcome(hello: &[u8]) -> Result<(Acceptor, [u8; WELCOME_BYTES]), HandshakeErr
     Acceptor::welcome(&own(20), &key(), &prologue(), 4, hello)
 }
 
+/// Asks whether a HELLO is for endpoint 20.
+fn check(hello: &[u8]) -> Result<(), HandshakeError> {
+    Acceptor::check(&own(20), &key(), &prologue(), hello)
+}
+
 fn psk(card: u8, secret: Option<&str>, application: &str) -> Psk {
     let shared = secret.map(|text| SharedSecret::new(text.as_bytes().to_vec()));
     Psk::derive(&Secret::new([card; 32]), shared.as_ref(), application).unwrap()
@@ -96,7 +101,11 @@ fn what_differs_ends_it_at_hello() {
         let (_, hello) = Connector::hello(&own(10), &psk, &prologue).unwrap();
         let refused = welcome(&hello).err();
         assert_eq!(refused, Some(unproven("HELLO")), "{what}");
+        assert_eq!(check(&hello), Err(unproven("HELLO")), "{what}");
     }
+    let (_, hello) = hello();
+    assert_eq!(check(&hello), Ok(()), "nothing differs");
+    assert_eq!(check(&hello[1..]), Err(unproven("HELLO")));
 }
 
 /// Another holder of the card answers in the place of its owner, and must be refused.

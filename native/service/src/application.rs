@@ -4,6 +4,7 @@ use crate::handed::Handed;
 use crate::lend::Loans;
 use crate::message::{Hello, Key};
 use crate::options::Options;
+use crate::port::Port;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
 use crate::store::{Held, Holding, KeepError, KeptNow, Store};
 use crate::told::{News, Told};
@@ -73,7 +74,7 @@ impl SecretHash {
 }
 
 impl Application {
-    /// Opens the endpoint, on the first port of the options' that is free, and starts to answer.
+    /// Opens the endpoint, behind the port of all applications, and starts to answer.
     ///
     /// # Errors
     /// The endpoint's.
@@ -82,10 +83,11 @@ impl Application {
         hello: &Hello,
         owner: u32,
         store: Arc<Store>,
-        (options, memory, copying): (&Options, &Arc<Budget>, Copying),
+        shared: (&Options, &Arc<Budget>, &Port),
+        copying: Copying,
         now: Instant,
     ) -> Result<Arc<Self>, EndpointError> {
-        let endpoint = open(hello, options, memory)?;
+        let endpoint = open(hello, shared)?;
         let pages = Arc::new(Pages::new(store.path()));
         let told: Arc<Told> = Arc::default();
         let resolver = resolver(
@@ -257,34 +259,21 @@ impl Application {
 
 fn open(
     hello: &Hello,
-    options: &Options,
-    memory: &Arc<Budget>,
+    (options, memory, port): (&Options, &Arc<Budget>, &Port),
 ) -> Result<Arc<Endpoint>, EndpointError> {
-    let tries = match options.port {
-        0 => 1,
-        port => options.applications.min(usize::from(u16::MAX - port) + 1),
-    };
-    let config = |at: usize| Config {
+    Endpoint::start(Config {
         name: "service".to_owned(),
         fabric: options.fabric,
         bind: options.bind,
         advertise: options.advertise,
-        port: options.port.saturating_add(at as u16),
+        shared_port: Some(port.shared()),
         memory_budget: Some(Arc::clone(memory)),
         idle_release: IDLE_MEMORY,
         connection_idle: IDLE_CONNECTION,
         request_timeout: REQUEST_TIMEOUT,
         security: security(&hello.application, hello.sealed, &hello.secret),
         ..Config::default()
-    };
-    let mut result = Endpoint::start(config(0));
-    for at in 1..tries {
-        if result.is_ok() {
-            break;
-        }
-        result = Endpoint::start(config(at));
-    }
-    result
+    })
 }
 
 /// Of a member of the application. An empty secret is none.

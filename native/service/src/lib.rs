@@ -11,11 +11,12 @@
 //!   connections   how many there are, in all and of each user
 //!   replica    copies on the services of other hosts
 //!   tell       tells services of hosts without an executor what executors tell the others; told hears it
+//!   port       the TCP port of all applications' endpoints, and the thread that accepts at it
 //!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)
 //! ```
 //! An application proves itself by a token that only its executors know; its name here is a hash of it. So one
 //! application can neither name nor guess another's outputs, and cannot take its name. Each has an endpoint of its own,
-//! with a card of its own, that knows its outputs only. A client names no path: it passes open files.
+//! with a card of its own, that knows its outputs only; all of them are behind one TCP port. A client names no path: it passes open files.
 
 mod application;
 mod borrow;
@@ -28,6 +29,7 @@ mod listener;
 mod message;
 mod metrics;
 mod options;
+mod port;
 mod record;
 mod replica;
 mod service;
@@ -45,6 +47,7 @@ pub use message::{
 };
 pub use metrics::Metrics;
 pub use options::{Options, Users, CONNECTIONS, SOCKET};
+pub use port::PortError;
 pub use record::Record;
 pub use replica::order;
 pub use service::{Service, ServiceError};

@@ -29,11 +29,11 @@ pub struct Options {
     pub socket_directory: PathBuf,
     /// Where links to map outputs are; on the file system of `spark.local.dir`, so that there can be some.
     pub data_directory: PathBuf,
-    /// What the endpoints listen on.
+    /// What the daemon listens on for readers.
     pub bind: IpAddr,
     /// What readers connect to.
     pub advertise: IpAddr,
-    /// Of the first application's endpoint; each further one takes the next that is free. 0: any.
+    /// The TCP port for readers of all applications. 0: any.
     pub port: u16,
     pub fabric: FabricChoice,
     /// For blocks in transfer of all applications together, in bytes; at least 32 MiB for each.

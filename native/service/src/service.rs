@@ -4,6 +4,7 @@ use crate::application::{Application, Copying};
 use crate::connections::share_of_user;
 use crate::message::{Hello, Key, Refusal};
 use crate::options::{Options, Users};
+use crate::port::{Port, PortError};
 use crate::record::{Boot, Record};
 use crate::replica::Throttle;
 use crate::status::{Figures, Status};
@@ -16,6 +17,7 @@ use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,6 +45,8 @@ pub enum ServiceError {
     Boot(io::Error),
     #[error("the socket {}: {source}", path.display())]
     Socket { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Port(#[from] PortError),
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     #[error(
@@ -101,6 +105,8 @@ pub struct Service {
     /// Of all applications' arenas.
     memory: Arc<Budget>,
     copying: Copying,
+    /// Of all applications' endpoints.
+    port: Port,
     applications: Mutex<HashMap<Key, Known>>,
     pub(crate) counters: Counters,
     /// Locked as long as this lives.
@@ -111,7 +117,7 @@ impl Service {
     /// Opens the directories and finds what was left in them.
     ///
     /// # Errors
-    /// `Path`, `Foreign`, `InUse`, `Boot`, `Memory`.
+    /// `Path`, `Foreign`, `InUse`, `Boot`, `Memory`, `Port`.
     pub fn open(options: Options) -> Result<Arc<Self>, ServiceError> {
         let open_to_all = options.users != Users::Own;
         directory(
@@ -127,6 +133,7 @@ impl Service {
         let descriptors = descriptors();
         let held = Held::new((descriptors / HELD_SHARE) as usize);
         let lending = Held::new((descriptors / LENDING_SHARE) as usize);
+        let port = Port::open(&options)?;
         let service = Self {
             boot,
             held,
@@ -136,6 +143,7 @@ impl Service {
                 throttle: Arc::new(Throttle::new(options.replica_bandwidth)),
                 counts: Arc::default(),
             },
+            port,
             applications: Mutex::default(),
             counters: Counters::default(),
             _locks: locks,
@@ -143,6 +151,12 @@ impl Service {
         };
         service.recover()?;
         Ok(Arc::new(service))
+    }
+
+    /// What readers connect to over TCP and RDMA, of all applications.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.port.shared().address()
     }
 
     pub(crate) fn options(&self) -> &Options {
@@ -263,8 +277,9 @@ impl Service {
             Entry::Vacant(_) => Arc::new(self.make_store(key, hello, owner)?),
         };
         let now = Instant::now();
-        let how = (&self.options, &self.memory, self.copying.clone());
-        let started = Application::start(key, hello, owner, Arc::clone(&store), how, now);
+        let shared = (&self.options, &self.memory, &self.port);
+        let (copying, outputs) = (self.copying.clone(), Arc::clone(&store));
+        let started = Application::start(key, hello, owner, outputs, shared, copying, now);
         let application = started.map_err(|error| {
             if store.holding().outputs == 0 {
                 remove_directory(&self.place_of(key));
@@ -429,6 +444,7 @@ impl Service {
 
     /// Ends all endpoints; outputs stay for the next service.
     pub fn close(&self) {
+        self.port.close();
         let known = std::mem::take(&mut *lock(&self.applications));
         for known in known.into_values() {
             match known {

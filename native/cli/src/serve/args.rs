@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, env = "FARO_SERVE_ADDRESS", value_name = "IP")]
     pub address: Option<IpAddr>,
 
-    /// First TCP port for readers; each application takes the next one that is free; 0: any
+    /// TCP port for readers of all applications, by RDMA too; 0: any that is free
     #[arg(
         long,
         env = "FARO_SERVE_PORT",

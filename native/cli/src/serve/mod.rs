@@ -31,7 +31,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
     // Before the first thread, so that all of them leave the signals to this one.
     let signals = Signals::block().map_err(ServeError::Signals)?;
     let options = options(args);
-    let (address, users) = (options.advertise, options.users.clone());
+    let users = options.users.clone();
     let service = Service::open(options).map_err(ServeError::Service)?;
     let listener = Listener::start(&service).map_err(ServeError::Service)?;
     let metrics = args
@@ -42,11 +42,12 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
         log::info!("metrics at http://{}/metrics", metrics.address());
     }
     log::info!(
-        "faro serve {}: socket {}, data {}, address {address}, {} applications with {} bytes of memory together, \
+        "faro serve {}: socket {}, data {}, readers at {}, {} applications with {} bytes of memory together, \
          users {users:?}",
         env!("CARGO_PKG_VERSION"),
         listener.path().display(),
         args.data_dir.display(),
+        service.address(),
         args.applications,
         args.memory
     );

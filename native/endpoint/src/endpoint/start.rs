@@ -16,7 +16,7 @@ use crate::services::Services;
 use crossbeam_channel::Receiver;
 use faro_fabric::diagnose::{Host, SettingNames};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
-use faro_fabric::tcp::{TcpConfig, TcpFabric};
+use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
 use faro_fabric::{EndpointId, Fabric, FabricError, FabricKind, OwnIdentity};
 use faro_pool::{Pool, PoolOptions, Purpose, PAGE_BYTES};
@@ -277,14 +277,26 @@ fn open_fabric(
             pool: Arc::clone(pool),
         })?),
         FabricKind::Verbs => Box::new(open_verbs(config, identity, pool)?),
-        FabricKind::Tcp => Box::new(TcpFabric::new(TcpConfig {
-            bind: SocketAddr::new(config.bind, config.port),
-            advertise: config.advertise.to_string(),
-            identity: identity.clone(),
-            protection,
-            pool: Arc::clone(pool),
-        })?),
+        FabricKind::Tcp => Box::new(open_tcp(config, identity, pool)?),
     })
+}
+
+fn open_tcp(
+    config: &Config,
+    identity: &OwnIdentity,
+    pool: &Arc<Pool>,
+) -> Result<TcpFabric, FabricError> {
+    let tcp = TcpConfig {
+        bind: SocketAddr::new(config.bind, config.port),
+        advertise: config.advertise.to_string(),
+        identity: identity.clone(),
+        protection: config.security.protection,
+        pool: Arc::clone(pool),
+    };
+    match &config.shared_port {
+        Some(port) => TcpFabric::behind(port, tcp, Bounds::default()),
+        None => TcpFabric::new(tcp),
+    }
 }
 
 /// Writes the log line of a fabric that does not work on this host.
@@ -316,22 +328,24 @@ fn host(config: &Config) -> Host<'_> {
 }
 
 /// Opens the RDMA fabric. TCP has the configured port, so RDMA's control channel takes the next
-/// free one.
+/// free one; behind a shared port both have the same.
 fn open_verbs(
     config: &Config,
     identity: &OwnIdentity,
     pool: &Arc<Pool>,
 ) -> Result<VerbsFabric, FabricError> {
-    let open = |port| {
-        VerbsFabric::new(VerbsConfig {
-            bind: SocketAddr::new(config.bind, port),
-            advertise: config.advertise.to_string(),
-            identity: identity.clone(),
-            protection: config.security.protection,
-            pool: Arc::clone(pool),
-            options: config.verbs.clone(),
-        })
+    let verbs = |port| VerbsConfig {
+        bind: SocketAddr::new(config.bind, port),
+        advertise: config.advertise.to_string(),
+        identity: identity.clone(),
+        protection: config.security.protection,
+        pool: Arc::clone(pool),
+        options: config.verbs.clone(),
     };
+    if let Some(port) = &config.shared_port {
+        return VerbsFabric::behind(port, verbs(0));
+    }
+    let open = |port| VerbsFabric::new(verbs(port));
     if config.port == 0 {
         return open(0);
     }

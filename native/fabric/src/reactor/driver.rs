@@ -4,6 +4,7 @@
 //! loop passes each to its connection.
 
 use super::listener::Listener;
+use super::strangers::Origin;
 use crate::session::carrier::Carrier;
 use crate::session::connection::{Common, Connection};
 use crate::{CloseReason, ConnectionId, FabricError};
@@ -25,6 +26,18 @@ pub(crate) enum DeviceReport {
     Lost(DeviceLost),
 }
 
+/// The reactor that an accepted connection belongs to, as far as its first bytes tell.
+pub(crate) enum Owner<S> {
+    /// This reactor, which receives from it.
+    Here,
+    /// Not known before more bytes have come.
+    Later,
+    /// None: the connection ends.
+    Refused(CloseReason),
+    /// Another one. Has what hands the socket and its origin over.
+    Other(Box<dyn FnOnce(S, Origin)>),
+}
+
 /// A fabric's driver. The methods from `watch` on are for fabrics with a device.
 pub(crate) trait Driver: Carrier {
     /// Accepts connections.
@@ -34,6 +47,13 @@ pub(crate) trait Driver: Carrier {
 
     /// Starts to connect. The outer error: `location` is not one of this fabric.
     fn start(&mut self, location: &str) -> Result<io::Result<Self::Socket>, FabricError>;
+
+    /// True if accepted connections are passed on to other reactors: then `owner` is called.
+    const PASSES_ON: bool = false;
+    /// Finds the reactor of an accepted connection of which nothing was received.
+    fn owner(&self, _socket: &Self::Socket) -> Owner<Self::Socket> {
+        Owner::Here
+    }
 
     /// Called once: registers the device's descriptors, under [`DEVICE`] tokens.
     fn watch(&mut self, _registry: &mio::Registry) -> io::Result<()> {

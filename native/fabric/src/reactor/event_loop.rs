@@ -5,7 +5,7 @@
 //! before the next wait.
 
 use super::acceptor::{AcceptResult, Acceptor};
-use super::driver::{DeviceLost, DeviceReport, Driver, DEVICE};
+use super::driver::{DeviceLost, DeviceReport, Driver, Owner, DEVICE};
 use super::table::Table;
 use crate::session::bounds::{Bounds, ACCEPTS};
 use crate::session::connection::Common;
@@ -217,9 +217,38 @@ impl<D: Driver> Reactor<D> {
                 WAKER => drop(self.woken.swap(false, Ordering::AcqRel)),
                 LISTENER => self.acceptor.ready(),
                 token if DEVICE.contains(&token) => {}
-                mio::Token(connection) => self.table.ready(ConnectionId(connection as u64), event),
+                mio::Token(connection) => {
+                    let connection = ConnectionId(connection as u64);
+                    if self.table.ready(connection, event) && self.is_received_here(connection) {
+                        self.table.receive(connection);
+                    }
+                }
             }
         }
+    }
+
+    /// Returns whether this reactor receives from a connection. If it is another one's, the driver
+    /// hands it over; if it is none's, it ends.
+    fn is_received_here(&mut self, connection: ConnectionId) -> bool {
+        if !D::PASSES_ON {
+            return true;
+        }
+        let Some(found) = self.table.before_hello(connection) else {
+            return true;
+        };
+        let ending = found.ending;
+        match self.driver().owner(&found.socket) {
+            Owner::Here => return true,
+            // No more will come.
+            Owner::Later => return ending,
+            Owner::Refused(reason) => self.table.close(connection, reason),
+            Owner::Other(hand_over) => {
+                if let Some((socket, origin)) = self.table.take_out(connection) {
+                    hand_over(socket, origin);
+                }
+            }
+        }
+        false
     }
 
     /// Accepts waiting connections, up to `ACCEPTS` of them.

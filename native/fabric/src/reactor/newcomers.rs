@@ -53,10 +53,11 @@ impl Newcomers {
         self.strangers.left(connection);
     }
 
-    /// Removes a connection that has ended.
-    pub(super) fn ended(&mut self, connection: ConnectionId, deadline: Instant) {
+    /// Removes a connection that has ended or is another reactor's from now on. Returns its origin
+    /// if it was a stranger's.
+    pub(super) fn ended(&mut self, connection: ConnectionId, deadline: Instant) -> Option<Origin> {
         self.deadlines.remove(&(deadline, connection.0));
-        self.strangers.left(connection);
+        self.strangers.left(connection)
     }
 
     /// Returns when the next deadline is over.

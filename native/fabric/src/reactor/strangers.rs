@@ -60,18 +60,17 @@ impl Strangers {
         *self.counts.entry(origin).or_default() += 1;
     }
 
-    /// Removes a connection that has proven its identity or has ended. Does nothing if it was no
-    /// stranger.
-    pub(crate) fn left(&mut self, connection: ConnectionId) {
-        let Some(origin) = self.origins.remove(&connection) else {
-            return;
-        };
+    /// Removes a connection that has proven its identity, has ended or is another reactor's from
+    /// now on. Returns its origin; `None` if it was no stranger.
+    pub(crate) fn left(&mut self, connection: ConnectionId) -> Option<Origin> {
+        let origin = self.origins.remove(&connection)?;
         if let Some(count) = self.counts.get_mut(&origin) {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&origin);
             }
         }
+        Some(origin)
     }
 }
 

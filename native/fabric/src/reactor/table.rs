@@ -147,16 +147,17 @@ impl<D: Carrier> Table<D> {
         Some((found, &mut self.common))
     }
 
-    /// Handles a connection whose socket is ready.
-    pub(crate) fn ready(&mut self, connection: ConnectionId, event: &mio::event::Event) {
+    /// Notes what a connection's socket is ready for. Returns true if it is to be received from.
+    pub(crate) fn ready(&mut self, connection: ConnectionId, event: &mio::event::Event) -> bool {
         let Some(found) = self.connections.get(&connection.0) else {
-            return self.lingering.ready(connection, &mut self.common);
+            self.lingering.ready(connection, &mut self.common);
+            return false;
         };
         if found.session.phase == ConnectionPhase::Connecting && !self.finish_connect(connection) {
-            return;
+            return false;
         }
         let Some(found) = self.connections.get_mut(&connection.0) else {
-            return;
+            return false;
         };
         found.ending |= event.is_read_closed() || event.is_error();
         if event.is_writable() {
@@ -165,10 +166,25 @@ impl<D: Carrier> Table<D> {
                 found.context(&mut self.common.shared).touch();
             }
         }
-        let read_on = (event.is_readable() || found.ending) && !found.unread;
-        if read_on {
-            self.receive(connection);
+        (event.is_readable() || found.ending) && !found.unread
+    }
+
+    /// Returns an accepted connection of which HELLO has not come.
+    pub(crate) fn before_hello(&self, connection: ConnectionId) -> Option<&Connection<D>> {
+        let found = self.connections.get(&connection.0)?;
+        (found.session.phase == ConnectionPhase::AwaitHello).then_some(found)
+    }
+
+    /// Removes a stranger's connection without a word to its peer, so that another reactor can
+    /// serve it from its first byte on.
+    pub(crate) fn take_out(&mut self, connection: ConnectionId) -> Option<(D::Socket, Origin)> {
+        let mut found = self.connections.remove(&connection.0)?;
+        let origin = self.newcomers.ended(connection, found.session.deadline)?;
+        if let Err(error) = self.registry.deregister(&mut found.socket) {
+            log::debug!("cannot unwatch a connection that is passed on: {error}");
+            return None;
         }
+        Some((found.socket, origin))
     }
 
     /// Sends HELLO if the socket is connected. Returns false if it is not, or if the connection
@@ -213,7 +229,7 @@ impl<D: Carrier> Table<D> {
     }
 
     /// Receives from one connection until it is drained or its turn is over.
-    fn receive(&mut self, connection: ConnectionId) {
+    pub(crate) fn receive(&mut self, connection: ConnectionId) {
         let Some(found) = self.connections.get_mut(&connection.0) else {
             return;
         };

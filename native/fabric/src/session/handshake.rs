@@ -81,6 +81,19 @@ impl Handshake {
         Ok((Self::Welcomed(Box::new(acceptor)), Welcome { handshake }))
     }
 
+    /// Returns whether HELLO, of a version that this side speaks, is for that endpoint and made with its key.
+    pub(crate) fn is_for(
+        own: &OwnIdentity,
+        fabric: FabricKind,
+        protection: Protection,
+        hello: &Hello,
+    ) -> bool {
+        let versions = [hello.lowest, hello.highest];
+        let prologue = prologue(versions, fabric, protection, own.endpoint);
+        hello.protection == protection.byte()
+            && Acceptor::check(&own.key, &own.psk, &prologue, &hello.handshake).is_ok()
+    }
+
     /// Takes WELCOME and answers it with the proof, for the connector. It then knows the acceptor.
     pub(crate) fn prove(self, welcome: &Welcome) -> Result<(Keys, Proof), CloseReason> {
         match self {

@@ -1,5 +1,6 @@
 //! WRITE, READ and READ_REPLY over TCP.
 
+use super::listener::StreamListener;
 use super::socket::{connect, parse};
 use crate::frame::inbound::Sink;
 use crate::frame::payload::PayloadKind;
@@ -9,7 +10,7 @@ use crate::session::context::Context;
 use crate::session::payload;
 use crate::session::transport::{Datapath, Transport};
 use crate::{CloseReason, FabricError, FabricKind, RemoteRange, Write};
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpStream;
 use std::io;
 
 /// The driver of TCP: payload travels in frames.
@@ -24,7 +25,7 @@ impl Transport for Tcp {
 impl Carrier for Tcp {}
 
 impl Driver for Tcp {
-    type Listener = TcpListener;
+    type Listener = StreamListener;
     type Completion = ();
 
     fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {

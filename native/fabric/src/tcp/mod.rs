@@ -12,11 +12,15 @@
 //! sent; new requests are refused.
 
 mod datapath;
+mod listener;
 mod setup;
+mod shared_port;
 mod socket;
 
 pub use crate::session::bounds::{Bounds, MAX_GREETING_BYTES};
+pub(crate) use listener::StreamListener;
 pub use setup::TcpConfig;
+pub use shared_port::{PortAcceptor, SharedPort};
 pub use socket::resolve;
 pub(crate) use socket::{connect, listen, parse};
 

@@ -1,11 +1,13 @@
 //! Opening the fabric.
 
 use super::datapath::Tcp;
+use super::listener::StreamListener;
+use super::shared_port::SharedPort;
 use super::socket::listen;
 use super::TcpFabric;
 use crate::reactor::event_loop::Reactor;
 use crate::session::bounds::Bounds;
-use crate::{FabricError, OwnIdentity};
+use crate::{FabricError, FabricKind, OwnIdentity};
 use faro_pool::Pool;
 use faro_secure::Protection;
 use std::net::SocketAddr;
@@ -42,6 +44,31 @@ impl TcpFabric {
     /// The errors of `new`.
     pub fn with_bounds(config: TcpConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = listen(config.bind, &config.advertise)?;
+        Self::accepting(config, bounds, StreamListener::Own(listener), address)
+    }
+
+    /// Opens the fabric behind a port that it shares with other endpoints. `bind` and `advertise` of
+    /// the configuration are not used: the port has them.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn behind(
+        port: &SharedPort,
+        config: TcpConfig,
+        bounds: Bounds,
+    ) -> Result<Self, FabricError> {
+        let (kind, waiting) = (FabricKind::Tcp, bounds.strangers);
+        let arrivals = port.join(&config.identity, kind, config.protection, waiting)?;
+        let listener = StreamListener::Shared(arrivals);
+        Self::accepting(config, bounds, listener, port.address())
+    }
+
+    fn accepting(
+        config: TcpConfig,
+        bounds: Bounds,
+        listener: StreamListener,
+        address: SocketAddr,
+    ) -> Result<Self, FabricError> {
         Ok(Self {
             reactor: Reactor::new(config.identity, config.protection, bounds, listener, Tcp)?,
             location: address.to_string(),

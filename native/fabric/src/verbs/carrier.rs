@@ -13,8 +13,9 @@ use crate::session::carrier::{Carrier, SocketTurn};
 use crate::session::connection::{Common, Connection};
 use crate::session::context::Context;
 use crate::session::socket::Socket as _;
+use crate::tcp::StreamListener;
 use crate::{CloseReason, ConnectionId, FabricError};
-use mio::net::{TcpListener, TcpStream};
+use mio::net::TcpStream;
 use std::io::{self, IoSliceMut};
 
 /// The socket is received from only to notice its end.
@@ -46,7 +47,7 @@ impl Carrier for Verbs {
 }
 
 impl Driver for Verbs {
-    type Listener = TcpListener;
+    type Listener = StreamListener;
     type Completion = (Id, device::Completion);
 
     fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {

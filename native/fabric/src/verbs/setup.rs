@@ -6,8 +6,8 @@ use super::rdma_context::RdmaContext;
 use super::VerbsFabric;
 use crate::reactor::event_loop::Reactor;
 use crate::session::bounds::Bounds;
-use crate::tcp;
-use crate::{FabricError, OwnIdentity};
+use crate::tcp::{self, SharedPort, StreamListener};
+use crate::{FabricError, FabricKind, OwnIdentity};
 use faro_pool::Pool;
 use faro_secure::Protection;
 use std::net::SocketAddr;
@@ -39,12 +39,7 @@ impl VerbsFabric {
     /// # Errors
     /// `Unavailable` with what is missing and what to do; `Io`, `BadLocation` as the TCP fabric.
     pub fn new(config: VerbsConfig) -> Result<Self, FabricError> {
-        // Each exposure needs a slot that an immediate can name.
-        let bounds = Bounds {
-            exposures: super::frames::SLOTS / 2,
-            ..Bounds::default()
-        };
-        Self::with_bounds(config, bounds)
+        Self::with_bounds(config, bounds())
     }
 
     /// Opens the fabric like `new`, with other bounds.
@@ -53,6 +48,28 @@ impl VerbsFabric {
     /// The errors of `new`.
     pub fn with_bounds(config: VerbsConfig, bounds: Bounds) -> Result<Self, FabricError> {
         let (listener, address) = tcp::listen(config.bind, &config.advertise)?;
+        Self::accepting(config, bounds, StreamListener::Own(listener), address)
+    }
+
+    /// Opens the fabric with its control connections behind a port that it shares with other
+    /// endpoints. `bind` and `advertise` of the configuration are not used: the port has them.
+    ///
+    /// # Errors
+    /// `Unavailable` as `new`; `Io`.
+    pub fn behind(port: &SharedPort, config: VerbsConfig) -> Result<Self, FabricError> {
+        let (bounds, kind) = (bounds(), FabricKind::Verbs);
+        let waiting = bounds.strangers;
+        let arrivals = port.join(&config.identity, kind, config.protection, waiting)?;
+        let listener = StreamListener::Shared(arrivals);
+        Self::accepting(config, bounds, listener, port.address())
+    }
+
+    fn accepting(
+        config: VerbsConfig,
+        bounds: Bounds,
+        listener: StreamListener,
+        address: SocketAddr,
+    ) -> Result<Self, FabricError> {
         let near = address.ip();
         let context = RdmaContext::open(&config.options, near, &config.pool, config.protection)?;
         log::info!("verbs fabric: {}", context.device.describe());
@@ -67,5 +84,13 @@ impl VerbsFabric {
             reactor: Reactor::new(config.identity, config.protection, bounds, listener, verbs)?,
             location: address.to_string(),
         })
+    }
+}
+
+/// Each exposure needs a slot that an immediate can name.
+fn bounds() -> Bounds {
+    Bounds {
+        exposures: super::frames::SLOTS / 2,
+        ..Bounds::default()
     }
 }

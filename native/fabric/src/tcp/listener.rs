@@ -1,0 +1,48 @@
+//! Where the connections of TCP, and the control connections of RDMA, come from.
+
+use super::shared_port::Arrivals;
+use crate::reactor::listener::{AcceptedSocket, Listener};
+use mio::event::Source;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
+use std::io;
+
+/// The listener of an endpoint.
+pub(crate) enum StreamListener {
+    /// A port of its own.
+    Own(TcpListener),
+    /// A port that it shares with other endpoints.
+    Shared(Arrivals),
+}
+
+impl Listener for StreamListener {
+    type Socket = TcpStream;
+
+    fn accept(&self) -> io::Result<AcceptedSocket<TcpStream>> {
+        match self {
+            Self::Own(listener) => Listener::accept(listener),
+            Self::Shared(arrivals) => arrivals.accept(),
+        }
+    }
+}
+
+impl Source for StreamListener {
+    fn register(&mut self, registry: &Registry, token: Token, what: Interest) -> io::Result<()> {
+        match self {
+            Self::Own(listener) => listener.register(registry, token, what),
+            Self::Shared(arrivals) => arrivals.register(registry, token, what),
+        }
+    }
+    fn reregister(&mut self, registry: &Registry, token: Token, what: Interest) -> io::Result<()> {
+        match self {
+            Self::Own(listener) => listener.reregister(registry, token, what),
+            Self::Shared(arrivals) => arrivals.reregister(registry, token, what),
+        }
+    }
+    fn deregister(&mut self, registry: &Registry) -> io::Result<()> {
+        match self {
+            Self::Own(listener) => listener.deregister(registry),
+            Self::Shared(arrivals) => arrivals.deregister(registry),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Looks at the first frame of a connection without receiving it.
+
+use crate::frame::bodies::{Hello, Layout};
+use faro_wire::header::{HEADER_BYTES, VERSION};
+use faro_wire::{kind, FrameHeader};
+use mio::net::TcpStream;
+use std::io;
+
+/// Bytes of the frame with HELLO.
+const FRAME_BYTES: usize = HEADER_BYTES + size_of::<Hello>();
+
+/// What a connection begins with.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum First {
+    /// Too few bytes to tell.
+    Part,
+    /// A HELLO of the version that this side speaks.
+    Hello(Hello),
+    /// Something else, or the end. The reactor that receives it ends the connection, with the reason.
+    Other,
+}
+
+/// Looks at what has come on a connection of which nothing was received.
+pub(super) fn look(socket: &TcpStream) -> First {
+    let mut bytes = [0; FRAME_BYTES];
+    loop {
+        return match socket.peek(&mut bytes) {
+            Ok(0) => First::Other,
+            Ok(length) => parse(&bytes[..length]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => First::Part,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => First::Other,
+        };
+    }
+}
+
+fn parse(bytes: &[u8]) -> First {
+    if bytes.len() < HEADER_BYTES {
+        return First::Part;
+    }
+    let Ok(header) = FrameHeader::parse(bytes) else {
+        return First::Other;
+    };
+    let is_hello = header.kind == kind::HELLO && header.flags.get() == 0;
+    if !is_hello || header.length.get() as usize != size_of::<Hello>() {
+        return First::Other;
+    }
+    let Some(body) = bytes.get(HEADER_BYTES..FRAME_BYTES) else {
+        return First::Part;
+    };
+    match Hello::decode(body) {
+        Ok(hello) if header.check_body(body).is_ok() && hello.speaks(VERSION) => {
+            First::Hello(hello)
+        }
+        _ => First::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use faro_secure::{Protection, HELLO_BYTES};
+    use zerocopy::IntoBytes;
+
+    fn frame(kind: u8, hello: &Hello) -> Vec<u8> {
+        let body = hello.as_bytes();
+        [FrameHeader::for_body(kind, 0, body).as_bytes(), body].concat()
+    }
+
+    #[test]
+    fn a_hello_is_known_when_all_of_it_is_there() {
+        let hello = Hello::new(Protection::Clear, [7; HELLO_BYTES]);
+        let bytes = frame(kind::HELLO, &hello);
+        for length in 0..bytes.len() {
+            assert_eq!(parse(&bytes[..length]), First::Part, "{length}");
+        }
+        assert_eq!(parse(&bytes), First::Hello(hello));
+    }
+
+    #[test]
+    fn what_is_no_hello_is_received_and_judged() {
+        let hello = Hello::new(Protection::Clear, [7; HELLO_BYTES]);
+        let bytes = frame(kind::HELLO, &hello);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(parse(&flipped), First::Other, "bit {bit}");
+        }
+        assert_eq!(parse(&frame(kind::GOODBYE, &hello)), First::Other);
+        let newer = Hello {
+            lowest: VERSION + 1,
+            highest: VERSION + 1,
+            ..hello
+        };
+        assert_eq!(parse(&frame(kind::HELLO, &newer)), First::Other);
+        let longer = [hello.as_bytes(), &[0]].concat();
+        let header = FrameHeader::for_body(kind::HELLO, 0, &longer);
+        assert_eq!(parse(header.as_bytes()), First::Other);
+    }
+}

@@ -1,0 +1,89 @@
+//! The endpoints behind a shared port: whose key a HELLO was made with.
+
+use super::arrivals::Entrance;
+use crate::frame::bodies::Hello;
+use crate::session::handshake::Handshake;
+use crate::{CloseReason, FabricKind, OwnIdentity};
+use faro_secure::{HandshakeError, Protection};
+use faro_sync::lock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// One fabric of one endpoint.
+pub(super) struct Route {
+    identity: OwnIdentity,
+    fabric: FabricKind,
+    protection: Protection,
+    pub(super) entrance: Entrance,
+}
+
+/// All of a port.
+#[derive(Default)]
+pub(super) struct Routes {
+    all: Mutex<Vec<Arc<Route>>>,
+    /// Connections that were passed on.
+    pub(super) passed_on: AtomicU64,
+}
+
+impl Routes {
+    /// Enters a fabric, which is reached as long as the result lives.
+    pub(super) fn add(
+        self: &Arc<Self>,
+        identity: OwnIdentity,
+        fabric: FabricKind,
+        protection: Protection,
+        entrance: Entrance,
+    ) -> Membership {
+        let route = Arc::new(Route {
+            identity,
+            fabric,
+            protection,
+            entrance,
+        });
+        lock(&self.all).push(Arc::clone(&route));
+        let routes = Arc::clone(self);
+        Membership { routes, route }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        lock(&self.all).len()
+    }
+
+    /// Finds the fabric with whose key HELLO was made, by trying each.
+    ///
+    /// # Errors
+    /// With none. Has what the peer is told, which is what an endpoint with a port of its own says.
+    pub(super) fn find(&self, hello: &Hello) -> Result<Arc<Route>, CloseReason> {
+        // Not under the lock, because endpoints' threads take it when they end.
+        let all = lock(&self.all).clone();
+        let is_for = |route: &&Arc<Route>| {
+            Handshake::is_for(&route.identity, route.fabric, route.protection, hello)
+        };
+        if let Some(found) = all.iter().find(is_for) {
+            return Ok(Arc::clone(found));
+        }
+        let differs = |route: &Arc<Route>| route.protection.byte() != hello.protection;
+        Err(match all.first() {
+            Some(first) if all.iter().all(differs) => CloseReason::Protection {
+                local: first.protection,
+            },
+            _ => HandshakeError::Unproven { message: "HELLO" }.into(),
+        })
+    }
+
+    pub(super) fn count_passed_on(&self) {
+        self.passed_on.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends a route when it is dropped.
+pub(crate) struct Membership {
+    routes: Arc<Routes>,
+    route: Arc<Route>,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        lock(&self.routes.all).retain(|route| !Arc::ptr_eq(route, &self.route));
+    }
+}
