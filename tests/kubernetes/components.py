@@ -34,7 +34,9 @@ PACKAGES = (
     *("libnetfilter-conntrack3", "libnfnetlink0", "conntrack"),
 )
 # Of a container of Spark: a Java and what the entry point calls.
-IMAGE_PACKAGES = ("openjdk-17-jre-headless", "bash", "coreutils", "procps", "tini", "grep", "sed")
+IMAGE_PACKAGES = (
+    *("openjdk-17-jre-headless", "bash", "coreutils", "procps", "tini", "grep", "sed", "mawk"),
+)
 GO_NEEDED = (1, 24)
 
 
@@ -82,12 +84,15 @@ def ensure():
         for name in COMMANDS:
             if not (commands / name).exists():
                 build(name, commands / name)
-        # Other packages, another directory.
-        names = hashlib.sha256(" ".join(PACKAGES).encode()).hexdigest()
-        debian = place() / f"debian-{names[:8]}"
+        debian = place() / f"debian-{digest(PACKAGES)}"
         if not debian.is_dir():
             unpack(PACKAGES, debian, finish_node)
         return commands, debian
+
+
+def digest(packages):
+    """Other packages, another directory."""
+    return hashlib.sha256(" ".join(packages).encode()).hexdigest()[:8]
 
 
 def build(name, target):
@@ -155,7 +160,7 @@ def finish_node(root):
 def image_root():
     """A root file system with a Java, for images."""
     with locked():
-        root = place() / "image-java-17"
+        root = place() / f"image-java-17-{digest(IMAGE_PACKAGES)}"
         if not root.is_dir():
             unpack(closure(IMAGE_PACKAGES), root, finish_image)
         return root
@@ -172,6 +177,8 @@ def finish_image(root):
     java = next((root / "usr/lib/jvm").glob("java-17-openjdk-*"))
     for name in ("java", "keytool"):
         (root / "usr" / "bin" / name).symlink_to(f"/usr/lib/jvm/{java.name}/bin/{name}")
+    # The entry point of Spark's own images, and what it runs before a pod ends, need it.
+    (root / "usr" / "bin" / "awk").symlink_to("mawk")
     (root / "usr" / "bin" / "sh").exists() or (root / "usr" / "bin" / "sh").symlink_to("bash")
     (root / "etc" / "passwd").write_text(
         "root:x:0:0:root:/root:/bin/bash\nspark:x:185:0:spark:/opt/spark:/bin/bash\n"
