@@ -111,6 +111,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
         other = build.other_version(faro_jar, place / "other.jar")
         if scenario.other_version == "executor":
             conf["spark.executorEnv.JAVA_HOME"] = str(java_with_jar_first(place, other))
+    if scenario.open_files:
+        conf["spark.executorEnv.JAVA_HOME"] = str(java_with_limit(place, scenario.open_files))
     if scenario.volumes:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_with_volumes(place))
 
@@ -194,6 +196,11 @@ def java_home(place, script):
     java.write_text(f"#!/usr/bin/env bash\n{script}")
     java.chmod(0o755)
     return java.parents[1]
+
+
+def java_with_limit(place, files):
+    """Lets each executor have so many open files: a JVM raises its own limit up to the hard one."""
+    return java_home(place, f'ulimit -n {files}\nexec {java_program()} "$@"\n')
 
 
 def java_with_volumes(place):

@@ -133,6 +133,7 @@ class Scenario:
     must_not_count: tuple = ()  # counters that must be there and zero
     executors: int = 2
     cores: int = 1  # tasks at a time in an executor
+    open_files: int = 0  # that each executor may have, if not as many as the tests themselves
     volumes: bool = False  # an executor has the local directory of its predecessor
     no_library: bool = False  # executor 0 cannot load the native library
     # Where a copy of the jar with another version is: `executor`, first on the class path of

@@ -51,6 +51,7 @@ public final class Jobs {
         FailureCases.register(known);
         ElasticCases.register(known);
         NodeServiceCases.register(known);
+        LentCases.register(known);
         ServiceCases.register(known);
         RowCases.register(known);
         RowLifeCases.register(known);

@@ -10,24 +10,16 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
-import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.apache.spark.HashPartitioner;
 import org.apache.spark.SparkEnv;
-import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaPairRDD;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
-import org.apache.spark.rdd.RDD;
-import org.apache.spark.rdd.ShuffledRDD;
-import org.apache.spark.serializer.KryoSerializer;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.util.LongAccumulator;
 import scala.Tuple2;
-import scala.reflect.ClassTag;
-import scala.reflect.ClassTag$;
 
 /** Executors that die after the map stage, with their files, where a node service keeps what they wrote. */
 final class NodeServiceCases {
@@ -37,8 +29,6 @@ final class NodeServiceCases {
         cases.put("outputsOutliveOne", c -> outlive(c.jsc, 1));
         cases.put("outputsOutliveAll", c -> outlive(c.jsc, 2));
         cases.put("rowsOutliveAll", c -> rowsOutlive(c.spark, c.jsc));
-        cases.put("lentWhileServiceDies", c -> lentWhileServiceDies(c.jsc, c.scratch));
-        cases.put("lentFilesClosed", c -> lentFilesClosed(c.spark, c.jsc, new File(c.scratch, "kept/applications")));
         cases.put("serviceKilled", c -> serviceKilled(c.jsc, c.scratch.toString()));
         cases.put("hostLost", c -> hostLost(c.jsc, c.scratch.toString()));
         cases.put("nothingKept", c -> nothingKept(c.jsc, new File(c.scratch, "kept/applications")));
@@ -126,7 +116,7 @@ final class NodeServiceCases {
         return counted(RddCases.pairs(jsc, 8), maps).groupByKey(6);
     }
 
-    private static JavaPairRDD<Integer, Long> counted(JavaPairRDD<Integer, Long> pairs, LongAccumulator maps) {
+    static JavaPairRDD<Integer, Long> counted(JavaPairRDD<Integer, Long> pairs, LongAccumulator maps) {
         return pairs.mapPartitionsToPair(records -> {
             maps.add(1);
             return records;
@@ -134,7 +124,7 @@ final class NodeServiceCases {
     }
 
     /** Returns the process id of the `faro serve` whose directories are in {@code scratch}. */
-    private static String daemon(String scratch) throws Exception {
+    static String daemon(String scratch) throws Exception {
         for (File process : new File("/proc").listFiles((dir, name) -> name.matches("\\d+"))) {
             try {
                 String words = new String(Files.readAllBytes(new File(process, "cmdline").toPath()), "UTF-8");
@@ -150,83 +140,9 @@ final class NodeServiceCases {
         throw new AssertionError("no faro serve has its directories in " + scratch);
     }
 
-    /**
-     * Tasks that have begun to read lent files go on when the service is killed; so does one that begins meanwhile.
-     * Their parts are larger than what is read of many at once.
-     */
-    private static void lentWhileServiceDies(JavaSparkContext jsc, File scratch) throws Exception {
-        File signals = new File(scratch, "signals");
-        Check.that("a directory", signals.mkdirs());
-        File killed = new File(signals, "killed");
-        LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
-        JavaRDD<Tuple2<Integer, Long>> shuffled = byKryo(jsc, counted(RddCases.pairs(jsc, 8), maps), 3);
-        long before = FaroCounters.total(jsc, "serviceLocalBytes");
-        JavaPairRDD<Integer, List<Long>> read = shuffled.mapPartitionsToPair(records -> {
-            Tuple2<Integer, Long> first = records.next();
-            Files.createFile(new File(signals, "begun-" + TaskContext.getPartitionId()).toPath());
-            Check.awaitFile(killed, 60);
-            Map<Integer, List<Long>> values = new HashMap<>();
-            values.computeIfAbsent(first._1(), key -> new ArrayList<>()).add(first._2());
-            records.forEachRemaining(one -> values.computeIfAbsent(one._1(), key -> new ArrayList<>()).add(one._2()));
-            return values.entrySet().stream()
-                .map(one -> new Tuple2<>(one.getKey(), RddCases.digest(one.getValue()))).iterator();
-        });
-        CompletableFuture<Map<Integer, List<Long>>> answer =
-            CompletableFuture.supplyAsync(() -> new HashMap<>(read.collectAsMap()));
-        Check.await("both executors should have begun to read", 60,
-            () -> answer.isDone() || signals.list((dir, name) -> name.startsWith("begun-")).length >= 2);
-        Executors.signal(daemon(scratch.toString()), "KILL");
-        Check.that("a signal", killed.createNewFile());
-        Check.equal("read", RddCases.expected(), answer.get());
-        Check.equal("map tasks", 8L, maps.value());
-        Check.that("large parts came from lent files",
-            FaroCounters.total(jsc, "serviceLocalBytes") - before > 8 * (64 << 10));
-        registered(jsc);
-    }
-
-    private static void registered(JavaSparkContext jsc) throws Exception {
+    static void registered(JavaSparkContext jsc) throws Exception {
         Check.await("both executors should have the service", 30,
             () -> FaroCounters.total(jsc, "serviceRegistered") == 2);
-    }
-
-    /** Through a shuffle whose records Faro deserialises in groups of parts: Kryo's can be joined. */
-    @SuppressWarnings("unchecked")
-    private static JavaRDD<Tuple2<Integer, Long>> byKryo(
-            JavaSparkContext jsc, JavaPairRDD<Integer, Long> pairs, int partitions) {
-        ClassTag<Object> tag = ClassTag$.MODULE$.Object();
-        ShuffledRDD<Object, Object, Object> shuffled = new ShuffledRDD<>(
-            (RDD<Tuple2<Object, Object>>) (RDD<?>) pairs.rdd(), new HashPartitioner(partitions), tag, tag, tag);
-        RDD<?> rdd = shuffled.setSerializer(new KryoSerializer(jsc.getConf()));
-        return ((RDD<Tuple2<Integer, Long>>) rdd).toJavaRDD();
-    }
-
-    /** Lent files of a removed shuffle are closed, so that they keep no disk space. */
-    private static void lentFilesClosed(SparkSession spark, JavaSparkContext jsc, File applications) throws Exception {
-        registered(jsc);
-        sum(spark.range(0, 10_000, 1, 8).selectExpr("id", "concat('v', id) v").repartition(6).javaRDD());
-        Map<String, String> pids = Executors.pids(jsc, 2);
-        String kept = applications.getCanonicalPath();
-        Check.that("executors hold lent files", open(pids, kept) > 0);
-        for (int shuffle = 0; shuffle < 100; shuffle++) {
-            jsc.sc().env().blockManager().master().removeShuffle(shuffle, true);
-        }
-        Check.await("no executor should hold files of removed shuffles", 30, () -> open(pids, kept) == 0);
-    }
-
-    /** The open files of these processes that are or were below a directory. */
-    private static int open(Map<String, String> pids, String directory) {
-        int found = 0;
-        for (String pid : pids.values()) {
-            for (File descriptor : new File("/proc/" + pid + "/fd").listFiles()) {
-                try {
-                    found += Files.readSymbolicLink(descriptor.toPath()).toString().startsWith(directory) ? 1 : 0;
-                } catch (java.io.IOException e) {
-                    // It was closed.
-                    continue;
-                }
-            }
-        }
-        return found;
     }
 
     /**
@@ -254,21 +170,25 @@ final class NodeServiceCases {
         Check.equal("blocks from lent files", lent + 48, FaroCounters.total(jsc, "serviceLocalBlocks"));
     }
 
-    private static List<Long> totals(JavaSparkContext jsc, List<String> counters) {
+    static List<Long> totals(JavaSparkContext jsc, List<String> counters) {
         return counters.stream().map(name -> FaroCounters.total(jsc, name)).collect(Collectors.toList());
     }
 
-    private static long sum(JavaRDD<Row> rows) {
+    static long sum(JavaRDD<Row> rows) {
         return rows.map(row -> row.getLong(0) * 31 + row.getString(1).hashCode()).reduce(Long::sum);
+    }
+
+    static void removeShuffles(JavaSparkContext jsc) {
+        for (int shuffle = 0; shuffle < 100; shuffle++) {
+            jsc.sc().env().blockManager().master().removeShuffle(shuffle, true);
+        }
     }
 
     /** When shuffles are removed, the service keeps nothing of them. */
     private static void nothingKept(JavaSparkContext jsc, File applications) throws Exception {
         RddCases.pairs(jsc, 8).groupByKey(6).count();
         Check.that("outputs are kept", links(applications, "") > 0);
-        for (int shuffle = 0; shuffle < 100; shuffle++) {
-            jsc.sc().env().blockManager().master().removeShuffle(shuffle, true);
-        }
+        removeShuffles(jsc);
         Check.await("no output should be kept", 30, () -> links(applications, "") == 0);
     }
 
@@ -337,7 +257,7 @@ final class NodeServiceCases {
         }
     }
 
-    private static Map<Integer, List<Long>> digests(JavaPairRDD<Integer, Iterable<Long>> grouped) {
+    static Map<Integer, List<Long>> digests(JavaPairRDD<Integer, Iterable<Long>> grouped) {
         return new HashMap<>(grouped.mapValues(RddCases::digest).collectAsMap());
     }
 }
