@@ -3,6 +3,8 @@ package io.faro.spark.read;
 import io.faro.Endpoint;
 import io.faro.rows.FilePart;
 import java.io.IOException;
+import java.util.HashSet;
+import java.util.Set;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.storage.BlockManagerId;
@@ -23,6 +25,8 @@ final class LentFiles implements LocalFiles {
   private final Lender lender;
   private final Endpoint endpoint;
   private final NotLent notLent;
+  /** Map outputs of this reader that the service has refused. */
+  private final Set<Long> refused = new HashSet<>();
 
   LentFiles(BlockManagerId address, Lender lender, Endpoint endpoint, NotLent notLent) {
     this.address = address;
@@ -36,9 +40,20 @@ final class LentFiles implements LocalFiles {
     return address;
   }
 
+  /** A map output that was refused is not asked for again: thousands of questions would cost more than the fetch. */
   @Override
   public boolean resolve(Parts parts, int i) {
-    return lender.borrow(parts.shuffle, parts.maps(i, AHEAD))[0];
+    if (refused.contains(parts.map(i))) {
+      return false;
+    }
+    long[] maps = parts.maps(i, AHEAD);
+    boolean[] lent = lender.borrow(parts.shuffle, maps);
+    for (int at = 0; at < maps.length; at++) {
+      if (!lent[at]) {
+        refused.add(maps[at]);
+      }
+    }
+    return lent[0];
   }
 
   @Override
