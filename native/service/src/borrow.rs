@@ -8,6 +8,9 @@ use faro_wire::OutputId;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 
+/// Readers at a time, of which each has its share of what an endpoint may borrow.
+const READERS: usize = 32;
+
 /// Some map outputs of one shuffle, in the order of the question.
 struct Question<'a> {
     shuffle: u32,
@@ -18,8 +21,9 @@ struct Question<'a> {
 
 impl Client {
     /// Borrows the files of map outputs for `endpoint`, which reads them then (`Endpoint::local`). Returns for each
-    /// output whether it is to be read so. At most a quarter of what the endpoint may borrow is borrowed now; for the
-    /// others the service only says whether it has them, and they are borrowed by a later call.
+    /// output whether it is to be read so. At most a thirty-second of what the endpoint may borrow is borrowed now, so
+    /// that the readers of 32 tasks do not push out each other's; for the others the service only says whether it has
+    /// them, and they are borrowed by a later call.
     ///
     /// # Errors
     /// Outputs that were borrowed before the error stay readable.
@@ -38,7 +42,7 @@ impl Client {
         let mut readable: Vec<bool> = maps.iter().map(is_here).collect();
         let asked: Vec<usize> = (0..maps.len()).filter(|&at| !readable[at]).collect();
         let mut asked = asked.as_slice();
-        let mut room = (endpoint.max_lent() / 4).max(1);
+        let mut room = (endpoint.max_lent() / READERS).max(1);
         while !asked.is_empty() {
             let files = room > 0;
             let max = match files {

@@ -162,7 +162,7 @@ fn many_outputs_take_few_messages_and_stay_within_the_bound() {
     let (client, reader) = (host.client(1), reader());
     let readable = client.borrow(&reader, 1, &maps).unwrap();
     assert!(readable.iter().all(|&is| is));
-    let now = (reader.max_lent() / 4).max(1) as u64;
+    let now = (reader.max_lent() / 32).max(1) as u64;
     assert_eq!(host.lent(), now.min(1_500));
     // The others when they are needed.
     for map in maps {
