@@ -81,8 +81,8 @@ public final class FetchTargets {
   }
 
   /**
-   * One of the places: its peers, whose trouble is theirs alone, their names in the figures, and what counts the bytes of
-   * an ended request.
+   * One of the places: its peers, whose trouble is theirs alone, their names in the figures, and what counts the bytes
+   * of an ended request.
    */
   private final class Target implements FetchCall.Client {
     private final Peers peers;

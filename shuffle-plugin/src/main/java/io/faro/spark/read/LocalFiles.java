@@ -1,6 +1,5 @@
 package io.faro.spark.read;
 
-import java.io.IOException;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 import org.apache.spark.storage.BlockManagerId;

@@ -13,8 +13,9 @@ interface RecordSource {
   InputStream open() throws IOException, FetchFailedException;
 
   /**
-   * The stream could not be read to its end. True: {@link #open} it anew, a part was replaced or left out. False: each part, looked
-   * at alone, can be decompressed, so that the problem is not of the shuffle. Throws what ends the task otherwise.
+   * The stream could not be read to its end. True: {@link #open} it anew, a part was replaced or left out. False: each
+   * part, looked at alone, can be decompressed, so that the problem is not of the shuffle. Throws what ends the task
+   * otherwise.
    *
    * @param problem what was thrown
    * @param decompressing whether the decompressor threw it; otherwise the deserialiser did
