@@ -8,6 +8,7 @@ import os
 import re
 import threading
 from collections import defaultdict
+from pathlib import Path
 
 LOOK = 0.1  # seconds
 # Of the container runtime interface: time, stream, whether the line goes on, text.
@@ -38,7 +39,13 @@ class PodLogs:
             self._look()
 
     def _look(self):
-        for log in self.nodes.glob("*/pod-logs/*/*/*.log"):
+        # Pods that go meanwhile take their directories along; walking passes over those.
+        for node in self.nodes.glob("*/pod-logs"):
+            for directory, _, names in os.walk(node):
+                self._keep(Path(directory) / name for name in names if name.endswith(".log"))
+
+    def _keep(self, logs):
+        for log in logs:
             namespace, pod, uid = log.parts[-3].split("_")
             name = f"{namespace}_{pod}_{uid[:8]}_{log.parts[-2]}_{log.name}"
             with contextlib.suppress(OSError):
