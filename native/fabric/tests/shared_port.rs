@@ -172,7 +172,7 @@ impl Stage {
         });
     }
 
-    /// Connects with a key that does not fit; what the reader is told.
+    /// Connects with a key that does not fit. Returns the reason that the reader gets.
     fn refused(&mut self, reader: usize, to: &Identity) -> String {
         let connection = self.connect(reader, to);
         let reason = self.wait(reader, "Closed", |event| match event {

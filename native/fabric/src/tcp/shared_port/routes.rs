@@ -52,7 +52,7 @@ impl Routes {
     /// Finds the fabric with whose key HELLO was made, by trying each.
     ///
     /// # Errors
-    /// With none. Has what the peer is told, which is what an endpoint with a port of its own says.
+    /// HELLO fits no key. The error is the reason that the peer gets: the one that an endpoint with its own port gives.
     pub(super) fn find(&self, hello: &Hello) -> Result<Arc<Route>, CloseReason> {
         // Not under the lock, because endpoints' threads take it when they end.
         let all = lock(&self.all).clone();
