@@ -53,6 +53,8 @@ def runs_at(scenario, depth):
         return False
     if scenario.smoke:
         return depth != "full"
+    if scenario.everywhere:
+        return depth != "brief"
     return depth == "full" or (depth == "most" and not scenario.newest)
 
 
@@ -62,8 +64,8 @@ def can_run(scenario, version):
 
 
 def chosen(version, depth, names, stock):
-    """The scenarios of a depth ('everything', 'full', 'most' or 'smoke') on a version, or the named
-    ones."""
+    """The scenarios of a depth ('everything', 'full', 'most', 'smoke' or 'brief') on a version, or
+    the named ones."""
     known = {s.name: s for s in SCENARIOS}
     unknown = [n for n in names if n not in known]
     if unknown:
@@ -71,9 +73,9 @@ def chosen(version, depth, names, stock):
             f"run: unknown scenario {', '.join(unknown)}; there are: {', '.join(known)}"
         )
     picked = [known[n] for n in names] or [
-        s for s in SCENARIOS if s.everywhere or runs_at(s, depth)
+        s for s in SCENARIOS if runs_at(s, depth)
     ]
     usable = [s for s in picked if can_run(s, version) and not (stock and s.faro_only)]
-    if depth != "smoke":
+    if depth not in ("smoke", "brief"):
         return usable
     return [replace(s, cases=[c for c in s.cases if c in (s.few or s.cases)]) for s in usable]

@@ -18,6 +18,7 @@ SCENARIOS = [
         ],
         {"spark.task.maxFailures": "8"},
         faro_only=True,
+        newest=True,
         behind="sort",
         must_not_count=("rowReaders", "rowWriters"),
     ),
@@ -98,6 +99,7 @@ SCENARIOS = [
         version=COMET_VERSION,
         behind=COMET_MANAGER,
         comet=True,
+        apart=True,
         must_count=("remoteBlocks.shm",),
     ),
 ]

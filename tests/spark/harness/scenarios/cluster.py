@@ -10,6 +10,8 @@ SCENARIOS = [
         with_service=True,
         faro=ANY,
         fallback="auto",
+        # `make test-yarn` has Spark 3.5.9 with its service.
+        newest=True,
         must_count=("rowWriters",),
         waits=True,
     ),

@@ -43,6 +43,8 @@ SCENARIOS = [
         "io-encryption",
         [*FEW, "megabyteBlocks", "aqeCoalesced"],
         {"spark.io.encryption.enabled": "true"},
+        # The scenario network-crypto has it on all versions.
+        newest=True,
         must_count=("sparkWriters.encryption",),
         must_log_once=(
             r"Faro leaves shuffle \d+ to Spark's own writer: spark.io.encryption.enabled is true",

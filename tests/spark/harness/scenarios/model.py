@@ -113,7 +113,7 @@ class Scenario:
     service_hosts: int = 0
     service_must_log: tuple = ()  # patterns in the log of `faro serve`
     faro_only: bool = False
-    smoke: bool = False  # where the depth is smoke or most
+    smoke: bool = False  # where the depth is brief, smoke or most
     everywhere: bool = False  # also where the depth is smoke
     few: tuple = ()  # the cases where the depth is smoke, if not all
     newest: bool = False  # the same code in all versions: where the depth is full only

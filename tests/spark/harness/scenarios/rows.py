@@ -68,6 +68,7 @@ SCENARIOS = [
         {"spark.shuffle.compress": "false", **KRYO},
         faro_only=True,
         newest=True,
+        apart=True,
         must_count=("rowReaders", "groupedReaders", "rowWriters"),
         must_not_count=SPARK_WRITERS,
     ),
