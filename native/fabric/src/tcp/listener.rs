@@ -1,11 +1,15 @@
 //! Where the connections of TCP, and the control connections of RDMA, come from.
 
-use super::shared_port::Arrivals;
+use super::shared_port::{Arrivals, SharedPort};
 use crate::reactor::listener::{AcceptedSocket, Listener};
+use crate::session::bounds::Bounds;
+use crate::{FabricError, FabricKind, OwnIdentity};
+use faro_secure::Protection;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use std::io;
+use std::net::SocketAddr;
 
 /// The listener of an endpoint.
 pub(crate) enum StreamListener {
@@ -13,6 +17,24 @@ pub(crate) enum StreamListener {
     Own(TcpListener),
     /// A port that it shares with other endpoints.
     Shared(Arrivals),
+}
+
+impl StreamListener {
+    /// Joins a port that the endpoint shares with others. Returns the listener, and the address that
+    /// peers connect to.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn behind(
+        port: &SharedPort,
+        identity: &OwnIdentity,
+        fabric: FabricKind,
+        protection: Protection,
+        bounds: &Bounds,
+    ) -> Result<(Self, SocketAddr), FabricError> {
+        let arrivals = port.join(identity, fabric, protection, bounds.strangers)?;
+        Ok((Self::Shared(arrivals), port.address()))
+    }
 }
 
 impl Listener for StreamListener {
