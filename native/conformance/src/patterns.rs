@@ -40,4 +40,9 @@ impl Dice {
     pub fn below(&mut self, end: usize) -> usize {
         (self.roll() % end as u64) as usize
     }
+
+    /// Returns random bytes, `length` of them.
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.roll() as u8).collect()
+    }
 }

@@ -26,9 +26,8 @@ fn ten_thousand_random_byte_strings() {
     let mut dice = Dice::new(0xfa20_0001);
     for round in 0..10_000 {
         let mut attacker = stage.dial();
-        let mut bytes: Vec<u8> = (0..1 + dice.below(300))
-            .map(|_| dice.roll() as u8)
-            .collect();
+        let length = 1 + dice.below(300);
+        let mut bytes = dice.bytes(length);
         // Some look right at first.
         match dice.below(4) {
             0 if bytes.len() >= 32 => bytes[..4].copy_from_slice(b"FARO"),
@@ -62,7 +61,8 @@ fn random_frames_after_a_good_hello() {
                 0 => dice.roll() as u8,
                 _ => dice.below(0x28) as u8,
             };
-            let body: Vec<u8> = (0..dice.below(80)).map(|_| dice.roll() as u8).collect();
+            let length = dice.below(80);
+            let body = dice.bytes(length);
             let _ = attacker.write_all(&frame(kind, dice.roll(), &body));
         }
         let _ = attacker.shutdown(Shutdown::Write);

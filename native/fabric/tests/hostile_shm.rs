@@ -332,7 +332,8 @@ fn random_frames_beside_random_descriptors() {
                     dice.roll() as u32,
                 ),
                 _ => {
-                    let body: Vec<u8> = (0..dice.below(48)).map(|_| dice.roll() as u8).collect();
+                    let length = dice.below(48);
+                    let body = dice.bytes(length);
                     frame(dice.below(0x22) as u8, dice.roll(), &body)
                 }
             };

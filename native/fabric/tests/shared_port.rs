@@ -334,9 +334,8 @@ fn random_byte_strings_reach_no_endpoint() {
     let mut dice = Dice::new(0xfa20_0003);
     for _ in 0..2_000 {
         let mut attacker = stage.dial();
-        let mut bytes: Vec<u8> = (0..1 + dice.below(300))
-            .map(|_| dice.roll() as u8)
-            .collect();
+        let length = 1 + dice.below(300);
+        let mut bytes = dice.bytes(length);
         // Some look right at first.
         match dice.below(4) {
             0 if bytes.len() >= 32 => bytes[..4].copy_from_slice(b"FARO"),
