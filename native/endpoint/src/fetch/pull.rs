@@ -72,13 +72,7 @@ impl Pull {
             return Err(WireError::BadValue { what, got });
         }
         let got = u64::from(offer.versions.length.get());
-        if got > PAGE_BYTES as u64 {
-            return Err(WireError::TooLarge {
-                what: "versions of READ_OFFER",
-                got,
-                limit: PAGE_BYTES as u64,
-            });
-        }
+        WireError::check_limit("versions of READ_OFFER", got, PAGE_BYTES as u64)?;
         Ok(Self {
             versions: RemoteRange {
                 key: offer.versions.key.get(),

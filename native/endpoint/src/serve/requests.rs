@@ -118,14 +118,12 @@ impl ServeService {
         }
         match entry.stage.on_buffers(more.buffers) {
             Buffers::Job(job, buffers) => job.add_buffers(buffers)?,
-            Buffers::Kept(kept) if kept > MAX_BUFFERS_HELD => {
-                return Err(WireError::TooLarge {
-                    what: "buffers of a request",
-                    got: kept as u64,
-                    limit: MAX_BUFFERS_HELD as u64,
-                });
-            }
-            Buffers::Kept(_) | Buffers::NotNeeded => {}
+            Buffers::Kept(kept) => WireError::check_limit(
+                "buffers of a request",
+                kept as u64,
+                MAX_BUFFERS_HELD as u64,
+            )?,
+            Buffers::NotNeeded => {}
         }
         self.advance(serial);
         Ok(())

@@ -78,10 +78,7 @@ fn repeats(body: &mut Body<'_>, what: &'static str, max: usize) -> Result<usize,
     if got == 0 {
         return Err(WireError::BadValue { what, got });
     }
-    if got > max as u64 {
-        let limit = max as u64;
-        return Err(WireError::TooLarge { what, got, limit });
-    }
+    WireError::check_limit(what, got, max as u64)?;
     Ok(got as usize)
 }
 

@@ -25,13 +25,7 @@ impl<'a> Body<'a> {
     /// Takes a count of at most `limit`, by which memory may be allocated.
     pub(super) fn count(&mut self, what: &'static str, limit: u32) -> Result<usize, WireError> {
         let got = self.u32()?;
-        if got > limit {
-            return Err(WireError::TooLarge {
-                what,
-                got: u64::from(got),
-                limit: u64::from(limit),
-            });
-        }
+        WireError::check_limit(what, u64::from(got), u64::from(limit))?;
         Ok(got as usize)
     }
 

@@ -160,13 +160,8 @@ impl ClearToSend {
             }
         }
         let count = head.buffers.get();
-        if count > MAX_BUFFERS {
-            return Err(WireError::TooLarge {
-                what: "CLEAR_TO_SEND buffers",
-                got: u64::from(count),
-                limit: u64::from(MAX_BUFFERS),
-            });
-        }
+        let limit = u64::from(MAX_BUFFERS);
+        WireError::check_limit("CLEAR_TO_SEND buffers", u64::from(count), limit)?;
         if head.first_chunk.get().checked_add(count).is_none() {
             return Err(WireError::BadValue {
                 what: "first chunk of CLEAR_TO_SEND",
@@ -230,13 +225,8 @@ impl DataReady {
         let head: DataReadyHead = body.one()?;
         body.zero(head.reserved.get())?;
         body.nonzero("DATA_READY buffers", head.buffers.get())?;
-        if head.buffers.get() > MAX_BUFFERS {
-            return Err(WireError::TooLarge {
-                what: "DATA_READY buffers",
-                got: u64::from(head.buffers.get()),
-                limit: u64::from(MAX_BUFFERS),
-            });
-        }
+        let (got, limit) = (u64::from(head.buffers.get()), u64::from(MAX_BUFFERS));
+        WireError::check_limit("DATA_READY buffers", got, limit)?;
         let buffers: Vec<WrittenBuffer> = body.array(head.buffers.get() as usize)?;
         for buffer in &buffers {
             body.nonzero("length of a written buffer", buffer.length.get())?;

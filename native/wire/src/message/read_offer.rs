@@ -97,13 +97,11 @@ impl ReadOffer {
             body.zero(slice.reserved.get())?;
             let length = slice.length.get();
             body.nonzero("length of a slice", length)?;
-            if length > MAX_OFFERED_SLICE_BYTES {
-                return Err(WireError::TooLarge {
-                    what: "length of a slice",
-                    got: u64::from(length),
-                    limit: u64::from(MAX_OFFERED_SLICE_BYTES),
-                });
-            }
+            WireError::check_limit(
+                "length of a slice",
+                u64::from(length),
+                u64::from(MAX_OFFERED_SLICE_BYTES),
+            )?;
             body.range("offset of a slice", slice.offset.get(), length)?;
             if slice.slot.get() >= slots {
                 return Err(WireError::BadValue {
