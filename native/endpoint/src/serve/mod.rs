@@ -9,6 +9,7 @@
 
 mod budget;
 mod content;
+mod due_turns;
 mod entry;
 mod exposed;
 mod io;
