@@ -1,6 +1,7 @@
 //! The public face of the crate: one [`Endpoint`] per process.
 
 mod error;
+mod fabrics;
 mod metrics;
 mod start;
 #[cfg(feature = "simulation")]
