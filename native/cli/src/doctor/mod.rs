@@ -12,12 +12,12 @@ mod serve;
 mod service;
 mod verdict;
 
-pub use args::Args;
-pub use verdict::Verdict;
+pub use args::DoctorArgs;
+pub use verdict::DoctorVerdict;
 
 use crate::perf::args::FabricName;
 use crate::CliError;
-use args::Choice;
+use args::FabricSetting;
 use faro_fabric::diagnose::{Finding, Host, Level, SettingNames};
 use faro_fabric::verbs::VerbsOptions;
 use std::io::Write;
@@ -36,14 +36,14 @@ const SPARK: SettingNames = SettingNames {
 ///
 /// # Errors
 /// The output cannot be written; an address or a port cannot be used.
-pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
+pub fn run(args: &DoctorArgs, out: &mut impl Write) -> Result<u8, CliError> {
     let local = address(args);
     if let Some(port) = args.serve {
         serve::run(args, SocketAddr::new(local, port), out)?;
         return Ok(0);
     }
     let findings = examine(args, local);
-    let verdict = Verdict::of(&findings, args.fabric);
+    let verdict = DoctorVerdict::of(&findings, args.fabric);
     if args.json {
         report::json(out, args, local, &verdict, &findings)?;
     } else {
@@ -52,7 +52,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
     Ok(verdict.code())
 }
 
-fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
+fn examine(args: &DoctorArgs, local: IpAddr) -> Vec<Finding> {
     let options = verbs_options(args);
     let host = Host {
         root: &args.root,
@@ -93,7 +93,7 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
     if let Some(directory) = &args.socket_dir {
         findings.push(service::check(directory, args.timeout));
     }
-    if args.fabric == Choice::Tcp {
+    if args.fabric == FabricSetting::Tcp {
         // TCP does not need RDMA.
         for finding in &mut findings {
             if finding.level == Level::NoRdma {
@@ -104,7 +104,7 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
     findings
 }
 
-fn verbs_options(args: &Args) -> VerbsOptions {
+fn verbs_options(args: &DoctorArgs) -> VerbsOptions {
     VerbsOptions {
         device: args.device.clone(),
         gid_index: args.gid_index,
@@ -113,11 +113,11 @@ fn verbs_options(args: &Args) -> VerbsOptions {
 }
 
 /// The address that an executor on this host announces.
-fn address(args: &Args) -> IpAddr {
+fn address(args: &DoctorArgs) -> IpAddr {
     let targets = args
         .peer
         .first()
-        .map(args::Peer::targets)
+        .map(args::ExchangePeer::targets)
         .unwrap_or_default();
     let peer = targets.into_iter().next().map(|(_, target)| target);
     crate::host::address(args.address, peer)

@@ -1,7 +1,7 @@
 //! The result as one screen or as JSON.
 
-use super::args::Args;
-use super::verdict::Verdict;
+use super::args::DoctorArgs;
+use super::verdict::DoctorVerdict;
 use faro_fabric::diagnose::{Finding, Level};
 use serde_json::{json, Value};
 use std::io::{self, Write};
@@ -40,7 +40,7 @@ fn fix(finding: &Finding) -> Option<String> {
 pub(super) fn screen(
     out: &mut impl Write,
     address: IpAddr,
-    verdict: &Verdict,
+    verdict: &DoctorVerdict,
     findings: &[Finding],
 ) -> io::Result<()> {
     writeln!(out, "{}", verdict.line())?;
@@ -57,9 +57,9 @@ pub(super) fn screen(
 
 pub(super) fn json(
     out: &mut impl Write,
-    args: &Args,
+    args: &DoctorArgs,
     address: IpAddr,
-    verdict: &Verdict,
+    verdict: &DoctorVerdict,
     findings: &[Finding],
 ) -> io::Result<()> {
     let checks: Vec<Value> = findings
