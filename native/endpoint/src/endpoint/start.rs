@@ -4,12 +4,12 @@ use super::fabrics::{open_fabrics, Fabrics};
 use super::{Endpoint, EndpointError};
 use crate::collective::{self, CollectiveService, Dispatch};
 use crate::config::Config;
-use crate::counters::Counters;
+use crate::counters::EndpointCounters;
 use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
-use crate::loans::Loans;
+use crate::loans::LentOutputs;
 use crate::memory::Memory;
-use crate::net::{CardRoutes, Doorbell, Inbox, Membership, Net, PeerTable};
+use crate::net::{CardRoutes, CardSecrets, Doorbell, Inbox, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{host_of, Exchange, ServerQueue};
 use crate::serve::{IoPool, Returned, ServeService};
@@ -95,7 +95,7 @@ impl Endpoint {
             .map(|f| f.location());
         let kinds: Vec<FabricKind> = fabrics.iter().map(|fabric| fabric.kind()).collect();
         let threads: Vec<Thread> = fabrics.into_iter().map(Thread::new).collect();
-        let counters = Arc::new(Counters::default());
+        let counters = Arc::new(EndpointCounters::default());
         let catalog = Arc::new(Catalog::new(memory_limit));
         let cache = ChunkCache::new(Arc::clone(&pool), slots(memory_limit))?;
         let memory = Memory::new(Arc::clone(&pool), cache, config.regions, config.staging);
@@ -103,7 +103,7 @@ impl Endpoint {
         let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);
         let connection_idle = config.connection_idle;
         let exchange = Arc::new(Exchange::new(id, own_host, config.exchange, idle_timeout));
-        let membership = Membership::new(
+        let membership = CardSecrets::new(
             config.security.application.clone(),
             config.security.secret.clone(),
         );
@@ -116,7 +116,7 @@ impl Endpoint {
             card,
             memory,
             catalog,
-            loans: Loans::new(),
+            loans: LentOutputs::new(),
             queue: Arc::new(RequestQueue::new(
                 Arc::clone(&peers),
                 threads
@@ -199,9 +199,12 @@ struct Thread {
     kind: FabricKind,
     fabric: Box<dyn Fabric>,
     doorbell: Arc<Doorbell>,
-    fetch: (Inbox<fetch::Command>, Receiver<fetch::Command>),
+    fetch: (Inbox<fetch::FetchCommand>, Receiver<fetch::FetchCommand>),
     serve: (Inbox<Returned>, Receiver<Returned>),
-    collective: (Inbox<collective::Command>, Receiver<collective::Command>),
+    collective: (
+        Inbox<collective::CollectiveCommand>,
+        Receiver<collective::CollectiveCommand>,
+    ),
 }
 
 impl Thread {

@@ -19,7 +19,7 @@ use super::cache::{self, Cache};
 use super::descriptors::open_file_bound;
 use super::identity::OutputFiles;
 use super::output::Output;
-use super::questions::{Asked, Questions, Resume};
+use super::questions::{QuestionResult, Questions, Resume};
 use super::stores::Stores;
 use crate::limits::{MAX_KNOWN_BYTES, SWEPT_FILES, TICK};
 use crate::payer::Payer;
@@ -102,9 +102,9 @@ impl Catalog {
             return Lookup::Ready(output);
         }
         match self.questions.ask(peer, id, || self.ready(id), resume) {
-            Asked::Known(output) => Lookup::Ready(output),
-            Asked::Waiting => Lookup::Waiting,
-            Asked::Full => Lookup::Full,
+            QuestionResult::Known(output) => Lookup::Ready(output),
+            QuestionResult::Waiting => Lookup::Waiting,
+            QuestionResult::Full => Lookup::Full,
         }
     }
 

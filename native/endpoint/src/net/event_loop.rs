@@ -1,6 +1,6 @@
 //! The event loop's operations on a [`Net`]: polling, and the connections' beginning and end.
 
-use super::connections::Link;
+use super::connections::LinkState;
 use super::Net;
 use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError};
@@ -104,7 +104,7 @@ impl Net {
         if removed.was_opening {
             self.back_off(removed.endpoint, &reason.to_string());
         }
-        if self.connections.link(removed.endpoint) == Link::None {
+        if self.connections.link(removed.endpoint) == LinkState::None {
             self.peers.disconnected(removed.endpoint);
         }
         self.count();
@@ -134,7 +134,7 @@ impl Net {
             self.idleness.closed(connection);
             if let Some(removed) = self.connections.removed(connection) {
                 self.accepted.ended(removed.endpoint, connection);
-                if self.connections.link(removed.endpoint) == Link::None {
+                if self.connections.link(removed.endpoint) == LinkState::None {
                     self.peers.disconnected(removed.endpoint);
                 }
             }

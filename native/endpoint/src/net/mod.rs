@@ -34,16 +34,16 @@ mod peers;
 mod routes;
 mod service;
 
-pub(crate) use card_routes::{CardRoutes, Membership};
-pub(crate) use connections::Link;
+pub(crate) use card_routes::{CardRoutes, CardSecrets};
+pub(crate) use connections::LinkState;
 pub(crate) use inbox::{Doorbell, Inbox};
 pub(crate) use peers::PeerTable;
 pub(crate) use routes::Route;
-pub(crate) use service::{Closed, Service, Source};
+pub(crate) use service::{Closed, MessageSource, ProgressService};
 
-use crate::counters::Counters;
+use crate::counters::EndpointCounters;
 use crate::payer::Payer;
-use connections::Connections;
+use connections::PeerConnections;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Exposure, Fabric, FabricError, FabricKind, Message,
     Read, Rejected, RemoteRange, Revoked, Write,
@@ -61,14 +61,14 @@ use std::time::Duration;
 pub(crate) const UNTRACKED: u64 = u64::MAX;
 
 /// A message as its bytes, which another thread may have made.
-pub(crate) struct Encoded {
+pub(crate) struct EncodedMessage {
     kind: u8,
     body: Vec<u8>,
 }
 
 macro_rules! encoded_from {
     ($($message:ty),*) => {$(
-        impl From<$message> for Encoded {
+        impl From<$message> for EncodedMessage {
             fn from(message: $message) -> Self {
                 Self {
                     kind: message.kind(),
@@ -83,12 +83,12 @@ encoded_from!(ToServer, ToClient, ToMember);
 /// One fabric and the connections on it, for the services of one progress thread.
 pub(crate) struct Net {
     fabric: Box<dyn Fabric>,
-    connections: Connections,
+    connections: PeerConnections,
     accepted: AcceptedConnections,
     idleness: Idleness,
     outbox: Outbox,
     peers: Arc<PeerTable>,
-    counters: Arc<Counters>,
+    counters: Arc<EndpointCounters>,
 }
 
 impl Net {
@@ -96,12 +96,12 @@ impl Net {
         own: EndpointId,
         fabric: Box<dyn Fabric>,
         peers: Arc<PeerTable>,
-        counters: Arc<Counters>,
+        counters: Arc<EndpointCounters>,
         connection_idle: Duration,
     ) -> Self {
         Self {
             fabric,
-            connections: Connections::new(own),
+            connections: PeerConnections::new(own),
             accepted: AcceptedConnections::default(),
             idleness: Idleness::new(connection_idle, clock::now()),
             outbox: Outbox::default(),
@@ -116,9 +116,14 @@ impl Net {
 
     /// Sends a message now, or as soon as the fabric has room. To a connection that is closed it
     /// vanishes: the service hears of that by `on_closed`.
-    pub(crate) fn send(&mut self, connection: ConnectionId, id: u64, message: impl Into<Encoded>) {
+    pub(crate) fn send(
+        &mut self,
+        connection: ConnectionId,
+        id: u64,
+        message: impl Into<EncodedMessage>,
+    ) {
         self.idleness.used(connection);
-        let Encoded { kind, body } = message.into();
+        let EncodedMessage { kind, body } = message.into();
         let post = Post::Message(Message { kind, id, body });
         self.outbox.post(&mut *self.fabric, connection, post);
     }
@@ -172,18 +177,18 @@ impl Net {
     }
 
     /// Returns the state of the way to an endpoint.
-    pub(crate) fn link(&self, endpoint: EndpointId) -> Link {
+    pub(crate) fn link(&self, endpoint: EndpointId) -> LinkState {
         self.connections.link(endpoint)
     }
 
     /// Returns the state of the way to the route's endpoint; begins a connection if there is none, which may take
-    /// `at_most` and no longer than another route should wait for it. `Link::None`: that failed, and the route is in
+    /// `at_most` and no longer than another route should wait for it. `LinkState::None`: that failed, and the route is in
     /// back-off.
-    pub(crate) fn open_to(&mut self, route: &Route, at_most: Duration) -> Link {
+    pub(crate) fn open_to(&mut self, route: &Route, at_most: Duration) -> LinkState {
         let endpoint = route.peer.endpoint;
         match self.connections.link(endpoint) {
-            Link::None => {}
-            link @ (Link::Open(_) | Link::Opening) => return link,
+            LinkState::None => {}
+            link @ (LinkState::Open(_) | LinkState::Opening) => return link,
         }
         let timeout = self.peers.connect_timeout(endpoint, route.fabric);
         let deadline = clock::now() + timeout.min(at_most);
@@ -191,11 +196,11 @@ impl Net {
             Ok(connection) => {
                 self.connections.begun(endpoint, connection);
                 self.count();
-                Link::Opening
+                LinkState::Opening
             }
             Err(error) => {
                 self.back_off(endpoint, &error.to_string());
-                Link::None
+                LinkState::None
             }
         }
     }

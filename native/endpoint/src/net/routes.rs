@@ -48,11 +48,11 @@ enum Health {
 
 /// Consequence of a failure.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub(crate) enum RouteFailure {
     /// Another address of the same fabric is tried at once.
-    Elsewhere(Line),
+    Elsewhere(LogEntry),
     /// The route's back-off begins.
-    BackOff(Line),
+    BackOff(LogEntry),
 }
 
 struct RouteEntry {
@@ -97,7 +97,7 @@ impl RouteEntry {
 }
 
 /// A line for the log.
-pub(crate) type Line = (Level, String);
+pub(crate) type LogEntry = (Level, String);
 
 /// All routes to one peer.
 pub(crate) struct Routes {
@@ -166,7 +166,7 @@ impl Routes {
         fabric: FabricKind,
         cause: &str,
         now: Instant,
-    ) -> Option<Failure> {
+    ) -> Option<RouteFailure> {
         let name = self.name.clone();
         let entry = self.find(fabric)?;
         let warned = match entry.health {
@@ -186,7 +186,7 @@ impl Routes {
             let next = &entry.route.location;
             let line =
                 format!("{name}: {fabric} failed at {failed_at} and is tried at {next}: {cause}");
-            return Some(Failure::Elsewhere((Level::Info, line)));
+            return Some(RouteFailure::Elsewhere((Level::Info, line)));
         }
         let pause = entry.next;
         let until = now + pause;
@@ -195,7 +195,7 @@ impl Routes {
         entry.failed = 0;
         let (pause, cause) = (pause.as_secs(), &entry.cause);
         let line = format!("{name}: {fabric} failed and is not tried for {pause} s: {cause}");
-        Some(Failure::BackOff((Level::Info, line)))
+        Some(RouteFailure::BackOff((Level::Info, line)))
     }
 
     /// Notes that this endpoint's fabric is lost: the route is never used again.
@@ -207,7 +207,7 @@ impl Routes {
     }
 
     /// Notes that blocks arrived by the route.
-    pub(crate) fn carried(&mut self, fabric: FabricKind, now: Instant) -> Option<Line> {
+    pub(crate) fn carried(&mut self, fabric: FabricKind, now: Instant) -> Option<LogEntry> {
         let is_this = |entry: &RouteEntry| entry.route.fabric == fabric;
         let at = self.entries.iter().position(is_this)?;
         let (better, rest) = self.entries.split_at_mut(at);

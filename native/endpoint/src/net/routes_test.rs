@@ -10,9 +10,9 @@ fn routes(fabrics: &[FabricKind]) -> Routes {
     Routes::new("executor-3".to_owned(), routes.collect())
 }
 
-fn line_of(failure: Option<Failure>) -> Line {
+fn line_of(failure: Option<RouteFailure>) -> LogEntry {
     match failure {
-        Some(Failure::BackOff(line)) => line,
+        Some(RouteFailure::BackOff(line)) => line,
         other => panic!("{other:?} instead of a back-off"),
     }
 }
@@ -140,7 +140,7 @@ fn addresses_are_tried_in_their_order_before_the_route_fails() {
         assert_eq!(routes.connect_timeout(FabricKind::Tcp), timeout);
         let failure = routes.failed(FabricKind::Tcp, &format!("no {location}"), now);
         assert_eq!(
-            matches!(failure, Some(Failure::Elsewhere(_))),
+            matches!(failure, Some(RouteFailure::Elsewhere(_))),
             location != "c"
         );
     }

@@ -1,17 +1,17 @@
 //! The fetches that one progress thread serves.
 
-use super::budget::Budget;
+use super::budget::ServeBudget;
 use super::entry::FetchEntry;
 use super::exposed::ExposedPages;
 use super::memory_queue::MemoryQueue;
 use super::stage::Stage;
 use super::work::Returned;
 use super::IoPool;
-use crate::counters::Counters;
+use crate::counters::EndpointCounters;
 use crate::deadlines::Deadlines;
 use crate::limits::RECALLED_PAGES;
 use crate::memory::Memory;
-use crate::net::{Closed, Inbox, Net, Service, Source};
+use crate::net::{Closed, Inbox, MessageSource, Net, ProgressService};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
 use faro_fabric::{ConnectionId, EndpointId, Outcome};
@@ -30,7 +30,7 @@ pub(crate) struct ServeService {
     /// Inbox to which I/O threads return jobs.
     pub(super) inbox: Inbox<Returned>,
     returned: Receiver<Returned>,
-    pub(super) counters: Arc<Counters>,
+    pub(super) counters: Arc<EndpointCounters>,
     pub(super) memory: Arc<Memory>,
     pub(super) exposed: ExposedPages,
     /// The shortage of the arena for which pages of `exposed` were last revoked.
@@ -44,7 +44,7 @@ pub(crate) struct ServeService {
     pub(super) entries: HashMap<u64, FetchEntry>,
     /// The serial numbers of those that clients may still name.
     pub(super) by_request: HashMap<(ConnectionId, u64), u64>,
-    pub(super) budget: Budget,
+    pub(super) budget: ServeBudget,
     pub(super) deadlines: Deadlines,
     /// Turns that have their permit and wait for memory.
     pub(super) starved: MemoryQueue,
@@ -61,13 +61,13 @@ impl ServeService {
     pub(crate) fn new(
         io: Arc<IoPool>,
         (inbox, returned): (Inbox<Returned>, Receiver<Returned>),
-        counters: Arc<Counters>,
+        counters: Arc<EndpointCounters>,
         memory: Arc<Memory>,
         schedule: ServerQueue,
         longest_wait: Duration,
     ) -> Self {
         // A share of what the user allows for transfers, beside the arena.
-        let budget = Budget::new(
+        let budget = ServeBudget::new(
             (memory.whole() / REQUESTS_SHARE) as usize,
             Arc::clone(&memory.request_bytes),
         );
@@ -138,13 +138,13 @@ impl ServeService {
     }
 }
 
-impl Service for ServeService {
+impl ProgressService for ServeService {
     type Message = ToServer;
 
     fn on_message(
         &mut self,
         net: &mut Net,
-        source: Source,
+        source: MessageSource,
         id: u64,
         message: ToServer,
     ) -> Result<(), WireError> {

@@ -6,7 +6,7 @@ mod round;
 use crate::endpoints;
 use crate::registry::Registry;
 use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::collective::{Closer, Member, Team};
+use faro_endpoint::collective::{Closer, Team, TeamMember};
 use jni::objects::{JByteArray, JClass, JObjectArray};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
@@ -19,7 +19,7 @@ struct HeldTeam {
 }
 
 /// Members that have joined no team yet; `None` after `join` has taken one out.
-static MEMBERS: Registry<Arc<Mutex<Option<Member>>>> = Registry::new();
+static MEMBERS: Registry<Arc<Mutex<Option<TeamMember>>>> = Registry::new();
 static TEAMS: Registry<Arc<HeldTeam>> = Registry::new();
 
 fn no_member(handle: jlong) -> Failure {
