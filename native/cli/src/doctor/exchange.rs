@@ -6,7 +6,7 @@ use crate::perf::client::PerfClient;
 use crate::perf::protocol::{PerfJob, SERVER};
 use crate::perf::site::PerfSite;
 use crate::perf::{report, server, PerfError};
-use faro_fabric::diagnose::{Finding, Level};
+use faro_fabric::diagnose::{Finding, Severity};
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::Duration;
@@ -130,18 +130,18 @@ fn check(fabric: FabricName) -> &'static str {
 }
 
 /// The severity of a fabric that does not work within this host.
-fn level(fabric: FabricName) -> Level {
+fn level(fabric: FabricName) -> Severity {
     match fabric {
-        FabricName::Verbs => Level::NoRdma,
-        FabricName::Tcp => Level::Broken,
+        FabricName::Verbs => Severity::NoRdma,
+        FabricName::Tcp => Severity::Broken,
         // Executors on one host use TCP instead.
-        FabricName::Shm => Level::Note,
+        FabricName::Shm => Severity::Note,
     }
 }
 
-fn level_of_peer(args: &DoctorArgs, fabric: FabricName) -> Level {
+fn level_of_peer(args: &DoctorArgs, fabric: FabricName) -> Severity {
     match (fabric, args.fabric) {
-        (FabricName::Tcp, FabricSetting::Verbs) => Level::NoRdma,
+        (FabricName::Tcp, FabricSetting::Verbs) => Severity::NoRdma,
         (fabric, _) => level(fabric),
     }
 }

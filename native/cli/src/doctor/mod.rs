@@ -18,7 +18,7 @@ pub use verdict::DoctorVerdict;
 use crate::perf::args::FabricName;
 use crate::CliError;
 use args::FabricSetting;
-use faro_fabric::diagnose::{Finding, Host, Level, SettingNames};
+use faro_fabric::diagnose::{Finding, Host, SettingNames, Severity};
 use faro_fabric::verbs::VerbsOptions;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -64,7 +64,9 @@ fn examine(args: &DoctorArgs, local: IpAddr) -> Vec<Finding> {
     let mut findings = host.rdma();
     // Devices can be opened only if the checked host is this one.
     let is_this_host = args.root == Path::new("/");
-    let complete = findings.iter().all(|finding| finding.level < Level::NoRdma);
+    let complete = findings
+        .iter()
+        .all(|finding| finding.level < Severity::NoRdma);
     if is_this_host {
         findings.extend(host.tried().into_iter().filter(|finding| {
             // If a check has failed already, opening fails for the same reason.
@@ -76,7 +78,7 @@ fn examine(args: &DoctorArgs, local: IpAddr) -> Vec<Finding> {
         findings.push(channel::check());
         let usable = findings
             .iter()
-            .all(|finding| finding.level != Level::NoRdma);
+            .all(|finding| finding.level != Severity::NoRdma);
         for fabric in [FabricName::Shm, FabricName::Tcp, FabricName::Verbs] {
             if fabric != FabricName::Verbs || usable {
                 findings.push(exchange::alone(args, fabric, local));
@@ -96,8 +98,8 @@ fn examine(args: &DoctorArgs, local: IpAddr) -> Vec<Finding> {
     if args.fabric == FabricSetting::Tcp {
         // TCP does not need RDMA.
         for finding in &mut findings {
-            if finding.level == Level::NoRdma {
-                finding.level = Level::Note;
+            if finding.level == Severity::NoRdma {
+                finding.level = Severity::Note;
             }
         }
     }

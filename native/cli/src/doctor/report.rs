@@ -2,19 +2,19 @@
 
 use super::args::DoctorArgs;
 use super::verdict::DoctorVerdict;
-use faro_fabric::diagnose::{Finding, Level};
+use faro_fabric::diagnose::{Finding, Severity};
 use serde_json::{json, Value};
 use std::io::{self, Write};
 use std::net::IpAddr;
 
 /// One word for people and scripts.
-fn word(level: Level) -> &'static str {
+fn word(level: Severity) -> &'static str {
     match level {
-        Level::Good => "ok",
-        Level::Note => "note",
-        Level::NoService => "missing",
-        Level::NoRdma => "slower",
-        Level::Broken => "broken",
+        Severity::Good => "ok",
+        Severity::Note => "note",
+        Severity::NoService => "missing",
+        Severity::NoRdma => "slower",
+        Severity::Broken => "broken",
     }
 }
 
@@ -93,7 +93,12 @@ mod tests {
 
     fn fix_of(check: &'static str, text: &str) -> Option<String> {
         let message = "out of it".to_owned();
-        fix(&Finding::bad(check, Level::Note, message, text.to_owned()))
+        fix(&Finding::bad(
+            check,
+            Severity::Note,
+            message,
+            text.to_owned(),
+        ))
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The verdict on all findings.
 
 use super::args::FabricSetting;
-use faro_fabric::diagnose::{Finding, Level};
+use faro_fabric::diagnose::{Finding, Severity};
 
 /// The first line of the screen, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,15 +22,15 @@ impl DoctorVerdict {
             let found = findings.iter().find(|finding| finding.level == level);
             found.map(|finding| finding.message.clone())
         };
-        if let Some(why) = worst(Level::Broken) {
+        if let Some(why) = worst(Severity::Broken) {
             return Self::Broken { why };
         }
-        match (worst(Level::NoRdma), fabric) {
+        match (worst(Severity::NoRdma), fabric) {
             (Some(why), FabricSetting::Verbs) => return Self::Broken { why },
             (Some(why), _) => return Self::Slower { why },
             (None, _) => {}
         }
-        match (worst(Level::NoService), fabric) {
+        match (worst(Severity::NoService), fabric) {
             (Some(why), _) => Self::Alone { why },
             (None, FabricSetting::Tcp) => Self::Well {
                 how: "TCP, as configured".to_owned(),
@@ -83,7 +83,7 @@ impl DoctorVerdict {
 mod tests {
     use super::*;
 
-    fn finding(level: Level, message: &str) -> Finding {
+    fn finding(level: Severity, message: &str) -> Finding {
         Finding {
             check: "choice",
             level,
@@ -94,10 +94,10 @@ mod tests {
 
     #[test]
     fn the_worst_finding_and_the_fabric_decide() {
-        let good = finding(Level::Good, "rxe0:1");
-        let note = finding(Level::Note, "small");
-        let slow = finding(Level::NoRdma, "no device");
-        let bad = finding(Level::Broken, "no memory");
+        let good = finding(Severity::Good, "rxe0:1");
+        let note = finding(Severity::Note, "small");
+        let slow = finding(Severity::NoRdma, "no device");
+        let bad = finding(Severity::Broken, "no memory");
         let code = |findings: &[&Finding], fabric| {
             let findings: Vec<Finding> = findings.iter().map(|&f| f.clone()).collect();
             DoctorVerdict::of(&findings, fabric).code()
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(code(&[&good, &slow], FabricSetting::Auto), 1);
         assert_eq!(code(&[&good, &slow], FabricSetting::Verbs), 2);
         assert_eq!(code(&[&slow, &bad], FabricSetting::Auto), 2);
-        let alone = finding(Level::NoService, "no service");
+        let alone = finding(Severity::NoService, "no service");
         assert_eq!(code(&[&good, &alone], FabricSetting::Auto), 1);
         assert_eq!(code(&[&good, &alone], FabricSetting::Tcp), 1);
         assert_eq!(code(&[&alone, &slow], FabricSetting::Verbs), 2);

@@ -1,7 +1,7 @@
 //! Where the connections of TCP, and the control connections of RDMA, come from.
 
 use super::shared_port::{Arrivals, SharedPort};
-use crate::reactor::listener::{AcceptedSocket, Listener};
+use crate::reactor::listener::{AcceptedSocket, ListenSocket};
 use crate::session::bounds::Bounds;
 use crate::{FabricError, FabricKind, OwnIdentity};
 use faro_secure::Protection;
@@ -37,12 +37,12 @@ impl StreamListener {
     }
 }
 
-impl Listener for StreamListener {
+impl ListenSocket for StreamListener {
     type Socket = TcpStream;
 
     fn accept(&self) -> io::Result<AcceptedSocket<TcpStream>> {
         match self {
-            Self::Own(listener) => Listener::accept(listener),
+            Self::Own(listener) => ListenSocket::accept(listener),
             Self::Shared(arrivals) => arrivals.accept(),
         }
     }
