@@ -20,9 +20,9 @@ pub fn assert_filled(bytes: &[u8], seed: u8, what: impl Debug) {
 }
 
 /// Seeded dice (xorshift64*), so that a failed run can be repeated.
-pub struct Dice(u64);
+pub struct Xorshift(u64);
 
-impl Dice {
+impl Xorshift {
     /// Returns dice that repeat for the same seed.
     pub fn new(seed: u64) -> Self {
         Self(seed | 1)

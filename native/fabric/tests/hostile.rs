@@ -10,7 +10,7 @@
 #[path = "hostile/stage.rs"]
 mod stage;
 
-use faro_conformance::Dice;
+use faro_conformance::Xorshift;
 use faro_fabric::tcp::MAX_GREETING_BYTES;
 use faro_fabric::{CloseReason, Exposure, RemoteRange};
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, VERSION};
@@ -23,7 +23,7 @@ use zerocopy::IntoBytes;
 #[test]
 fn ten_thousand_random_byte_strings() {
     let mut stage = Stage::new();
-    let mut dice = Dice::new(0xfa20_0001);
+    let mut dice = Xorshift::new(0xfa20_0001);
     for round in 0..10_000 {
         let mut attacker = stage.dial();
         let length = 1 + dice.below(300);
@@ -53,7 +53,7 @@ fn ten_thousand_random_byte_strings() {
 #[test]
 fn random_frames_after_a_good_hello() {
     let mut stage = Stage::new();
-    let mut dice = Dice::new(0xfa20_0002);
+    let mut dice = Xorshift::new(0xfa20_0002);
     for round in 0..2_000 {
         let mut attacker = stage.greet();
         for _ in 0..1 + dice.below(4) {
