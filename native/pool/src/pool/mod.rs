@@ -16,7 +16,7 @@ pub use registration::{RegistrationCount, RegistrationPin};
 pub use setup::PoolOptions;
 
 use crate::arena::{Allocation, Arena};
-use crate::budget::Member;
+use crate::budget::BudgetMember;
 use crate::slab::{Slab, PAGES_PER_SLAB};
 use crate::{counters, PoolCounters, PoolError, Purpose, PAGE_BYTES, SLAB_BYTES};
 use idle::Idle;
@@ -263,7 +263,7 @@ impl Pool {
     }
 }
 
-impl Member for Pool {
+impl BudgetMember for Pool {
     fn memory_returned(&self) {
         self.arena.announce();
     }

@@ -6,12 +6,12 @@ use integer_encoding::VarInt;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The rest of a body.
-pub(super) struct Body<'a> {
+pub(super) struct BodyReader<'a> {
     what: &'static str,
     rest: &'a [u8],
 }
 
-impl<'a> Body<'a> {
+impl<'a> BodyReader<'a> {
     pub(super) fn new(what: &'static str, rest: &'a [u8]) -> Self {
         Self { what, rest }
     }

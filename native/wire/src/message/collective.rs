@@ -33,7 +33,7 @@
 //! the part. A `CLEAR_TO_SEND` without buffers stands for an empty part: nothing is written, but the
 //! shapes are compared. A `DATA_READY` follows the writes it names on the same connection.
 
-use super::body::{put_detail, put_u32, Body};
+use super::body::{put_detail, put_u32, BodyReader};
 use super::fetch::buffers;
 use super::{RemoteBuffer, WrittenBuffer, MAX_BUFFERS, MAX_DETAIL_BYTES};
 use crate::WireError;
@@ -71,7 +71,7 @@ impl Join {
     /// `Truncated`, `Trailing`; `BadValue` for a rank beyond the ranks or a reserved field that is not
     /// zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("JOIN", body);
+        let mut body = BodyReader::new("JOIN", body);
         let join: Self = body.one()?;
         body.zero(join.reserved.get())?;
         for rank in [join.from_rank, join.to_rank] {
@@ -147,7 +147,7 @@ impl ClearToSend {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for an unknown element, operation or mode,
     /// chunks whose numbers overflow, an empty buffer, one whose end overflows, or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("CLEAR_TO_SEND", body);
+        let mut body = BodyReader::new("CLEAR_TO_SEND", body);
         let head: ClearToSendHead = body.one()?;
         for (what, value, max) in [
             ("element of CLEAR_TO_SEND", head.element, 2),
@@ -221,7 +221,7 @@ impl DataReady {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no buffers, an empty one or a reserved
     /// field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("DATA_READY", body);
+        let mut body = BodyReader::new("DATA_READY", body);
         let head: DataReadyHead = body.one()?;
         body.zero(head.reserved.get())?;
         body.nonzero("DATA_READY buffers", head.buffers.get())?;
@@ -295,7 +295,7 @@ impl Abort {
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`, `NotUtf8`; `BadValue` for an unknown cause.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("ABORT", body);
+        let mut body = BodyReader::new("ABORT", body);
         let round: U64 = body.one()?;
         let (from_rank, culprit) = (body.u32()?, body.u32()?);
         let cause = AbortCause::try_from(body.u32()?)?;
