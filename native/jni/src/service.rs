@@ -3,7 +3,7 @@
 use crate::registry::Registry;
 use crate::throw::{EntryResult, Failure, Typed};
 use crate::{args, endpoints};
-use faro_service::{tell, Client, Hello, Member, Token, MAX_SHUFFLES};
+use faro_service::{tell, ApplicationMember, Client, Hello, Token, MAX_SHUFFLES};
 use faro_wire::OutputId;
 use jni::objects::{
     JBooleanArray, JByteArray, JClass, JIntArray, JLongArray, JObjectArray, JString,
@@ -208,7 +208,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_tell<'local>(
     timeout_millis: jlong,
 ) -> jint {
     env.with_env(|env| -> EntryResult<jint> {
-        let member = Member {
+        let member = ApplicationMember {
             application: args::text(env, "application", &application)?,
             sealed,
             secret: secret_bytes(env, &secret)?,
