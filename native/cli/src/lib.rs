@@ -1,8 +1,8 @@
 //! `faro`, the command line: one module per subcommand.
 //!
-//! A subcommand is a module with `Args` (clap) and `run(&Args, &mut impl Write)`; `main` calls it and
-//! turns an error into one line and an exit code. Results go to standard output, progress to standard
-//! error and only if that is a terminal.
+//! A subcommand is a module with its arguments (clap) and `run(&arguments, &mut impl Write)`; `main`
+//! calls it and turns an error into one line and an exit code. Results go to standard output, progress
+//! to standard error and only if that is a terminal.
 
 pub mod advise;
 pub mod doctor;
@@ -28,15 +28,15 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Say whether Faro would help an application, from Spark's event log of a run without it
-    Advise(advise::Args),
+    Advise(advise::AdviseArgs),
     /// Check whether Faro works on this host, over RDMA or TCP, and how to fix what does not
-    Doctor(Box<doctor::Args>),
+    Doctor(Box<doctor::DoctorArgs>),
     /// Measure a fabric between two processes: bandwidth and latency
-    Perf(Box<perf::Args>),
+    Perf(Box<perf::PerfArgs>),
     /// Keep the map outputs of this host's executors when those have ended, and serve them
-    Serve(Box<serve::Args>),
+    Serve(Box<serve::ServeArgs>),
     /// Simulate a shuffle between many endpoints with grouped, rotated, random and sequential fetch
-    Sim(Box<sim::Args>),
+    Sim(Box<sim::SimArgs>),
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ const WRITES: u64 = 40;
 const READS: u64 = 5;
 
 /// Posts writes and reads that cannot all be over at once.
-fn post(rig: &mut Rig, link: super::Link) -> Arc<faro_pool::Lease> {
+fn post(rig: &mut Rig, link: super::ConnectedPair) -> Arc<faro_pool::Lease> {
     let range = rig.writable(link.to, PAGE_BYTES, 0);
     let readable = rig.readable(link.to, PAGE_BYTES, 0);
     let source = Arc::new(rig.lease(link.from.0, PAGE_BYTES, 1));

@@ -24,8 +24,8 @@ mod rig;
 pub mod writes;
 
 pub use greeter::{Greeter, WELCOME_FRAME_BYTES};
-pub use patterns::{assert_filled, fill, Dice};
-pub use rig::{Link, Rig, Site};
+pub use patterns::{assert_filled, fill, Xorshift};
+pub use rig::{ConnectedPair, Rig, Site};
 
 /// Makes fabrics of one kind.
 pub trait Bench {

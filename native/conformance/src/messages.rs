@@ -1,6 +1,6 @@
 //! Two-sided messages.
 
-use crate::{Bench, Dice, Rig};
+use crate::{Bench, Rig, Xorshift};
 use faro_fabric::{Message, Rejected};
 use faro_wire::header::MAX_MESSAGE_BYTES;
 
@@ -67,7 +67,7 @@ pub fn too_large_is_handed_back(bench: &dyn Bench) {
 /// Sends in both directions at once, in random sizes and at random moments.
 pub fn flow_both_ways_at_once(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
-    let mut dice = Dice::new(0x5eed);
+    let mut dice = Xorshift::new(0x5eed);
     let ends = [(link.from, link.to), (link.to, link.from)];
     let (mut said, mut heard) = ([0u64; 2], [0u64; 2]);
     const EACH: u64 = 1_000;

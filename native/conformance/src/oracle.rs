@@ -3,7 +3,7 @@
 //! Rounds: within one, writes go to disjoint ranges (the contract orders writes and messages,
 //! not overlapping writes); at its end a fence, and every byte is compared.
 
-use crate::{Bench, Dice, Rig};
+use crate::{Bench, Rig, Xorshift};
 use faro_fabric::{Event, Exposure, Message, Outcome, Read, Rejected, RemoteRange, Write};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const TARGET_BYTES: usize = 64 << 10;
 
 /// One direction of a connection.
 struct Way {
-    link: super::Link,
+    link: super::ConnectedPair,
     /// Memory that the receiver exposes for writes, with the bytes that it must hold.
     targets: Vec<(RemoteRange, Vec<u8>)>,
     /// First byte of each target that this round has not written.
@@ -38,11 +38,11 @@ pub fn agrees_in_any_order(bench: &dyn Bench) {
 
 fn run(bench: &dyn Bench, seed: u64) {
     let (mut rig, link) = Rig::pair(bench);
-    let back = super::Link {
+    let back = super::ConnectedPair {
         from: link.to,
         to: link.from,
     };
-    let mut dice = Dice::new(seed);
+    let mut dice = Xorshift::new(seed);
     let mut ways = [link, back].map(|link| Way {
         link,
         targets: (0..TARGETS)
@@ -83,7 +83,7 @@ fn token(way: &mut Way, outcomes: &[Outcome]) -> u64 {
     way.next
 }
 
-fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
+fn write(rig: &mut Rig, way: &mut Way, dice: &mut Xorshift, bench: &dyn Bench) {
     let at = dice.below(TARGETS);
     let room = TARGET_BYTES - way.free[at];
     if room == 0 {
@@ -131,7 +131,7 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Dice, bench: &dyn Bench) {
     );
 }
 
-fn message(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
+fn message(rig: &mut Rig, way: &mut Way, dice: &mut Xorshift) {
     way.next += 1;
     let max = 1 << dice.below(18);
     let message = Message {
@@ -146,7 +146,7 @@ fn message(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
     }
 }
 
-fn read(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
+fn read(rig: &mut Rig, way: &mut Way, dice: &mut Xorshift) {
     let offset = dice.below(TARGET_BYTES);
     let length = dice.below(TARGET_BYTES - offset + 1);
     let good = dice.below(5) > 0;
@@ -176,7 +176,7 @@ fn read(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
 }
 
 /// Revokes a target that nothing was written to in this round, and exposes the memory again.
-fn replace(rig: &mut Rig, way: &mut Way, dice: &mut Dice) {
+fn replace(rig: &mut Rig, way: &mut Way, dice: &mut Xorshift) {
     let at = dice.below(TARGETS);
     if way.free[at] > 0 {
         return;

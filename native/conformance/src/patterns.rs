@@ -20,9 +20,9 @@ pub fn assert_filled(bytes: &[u8], seed: u8, what: impl Debug) {
 }
 
 /// Seeded dice (xorshift64*), so that a failed run can be repeated.
-pub struct Dice(u64);
+pub struct Xorshift(u64);
 
-impl Dice {
+impl Xorshift {
     /// Returns dice that repeat for the same seed.
     pub fn new(seed: u64) -> Self {
         Self(seed | 1)
@@ -39,5 +39,10 @@ impl Dice {
     /// Returns a number below `end`.
     pub fn below(&mut self, end: usize) -> usize {
         (self.roll() % end as u64) as usize
+    }
+
+    /// Returns random bytes, `length` of them.
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        (0..length).map(|_| self.roll() as u8).collect()
     }
 }

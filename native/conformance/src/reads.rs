@@ -1,10 +1,15 @@
 //! One-sided reads.
 
-use crate::{assert_filled, fill, Bench, Link, Rig};
+use crate::{assert_filled, fill, Bench, ConnectedPair, Rig};
 use faro_fabric::{Event, Outcome, Read, Rejected, RemoteRange};
 use faro_pool::{Lease, PAGE_BYTES, SLAB_BYTES};
 
-fn read(rig: &mut Rig, link: Link, source: RemoteRange, target: Lease) -> (Lease, Outcome) {
+fn read(
+    rig: &mut Rig,
+    link: ConnectedPair,
+    source: RemoteRange,
+    target: Lease,
+) -> (Lease, Outcome) {
     let read = Read {
         token: 7,
         source,
@@ -65,7 +70,7 @@ pub fn bring_the_bytes(bench: &dyn Bench) {
     assert_eq!(rig.counter(1, "exposures"), 0);
 }
 
-fn refused(rig: &mut Rig, link: Link, source: RemoteRange) {
+fn refused(rig: &mut Rig, link: ConnectedPair, source: RemoteRange) {
     let target = rig.lease(link.from.0, 4096, 0xff);
     let (_, outcome) = read(rig, link, source, target);
     assert_eq!(outcome, Outcome::Refused, "{source:?}");

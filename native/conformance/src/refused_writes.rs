@@ -1,13 +1,13 @@
 //! Writes that must not change a byte, because their range is not exposed to the writer.
 
 use crate::writes::writing;
-use crate::{assert_filled, Bench, Link, Rig};
+use crate::{assert_filled, Bench, ConnectedPair, Rig};
 use faro_fabric::{Event, Outcome, RemoteRange, Revoked, Write};
 use faro_pool::PAGE_BYTES;
 use std::sync::Arc;
 
 /// Posts a write that must be refused, and checks that only the counters show it.
-fn refused(bench: &dyn Bench, rig: &mut Rig, link: Link, target: RemoteRange) {
+fn refused(bench: &dyn Bench, rig: &mut Rig, link: ConnectedPair, target: RemoteRange) {
     let source = Arc::new(rig.lease(link.from.0, 4096, 0xee));
     let before = rig.counter(link.to.0, "writes_refused");
     let write = Write {

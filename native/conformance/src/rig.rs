@@ -35,7 +35,7 @@ struct Station {
 
 /// A connection, seen from both ends.
 #[derive(Debug, Clone, Copy)]
-pub struct Link {
+pub struct ConnectedPair {
     /// Station that connected, and its name for the other.
     pub from: (usize, ConnectionId),
     /// Station that accepted, and its name for the other.
@@ -64,7 +64,7 @@ impl Rig {
     }
 
     /// Returns a rig of two connected stations.
-    pub fn pair(bench: &dyn Bench) -> (Self, Link) {
+    pub fn pair(bench: &dyn Bench) -> (Self, ConnectedPair) {
         let mut rig = Self::new(bench, 2);
         let link = rig.link(0, 1);
         (rig, link)
@@ -109,7 +109,7 @@ impl Rig {
     }
 
     /// Connects two stations.
-    pub fn link(&mut self, from: usize, to: usize) -> Link {
+    pub fn link(&mut self, from: usize, to: usize) -> ConnectedPair {
         let connection = self.connect(from, to);
         self.wait(from, "Connected", |event| match event {
             Event::Connected {
@@ -125,7 +125,7 @@ impl Rig {
             } if *endpoint == other => Some(*connection),
             _ => None,
         });
-        Link {
+        ConnectedPair {
             from: (from, connection),
             to: (to, accepted),
         }
@@ -299,7 +299,7 @@ impl Rig {
 
     /// Sends a message from one end to the other, and waits for it: what was posted before it
     /// has arrived.
-    pub fn fence(&mut self, link: Link) {
+    pub fn fence(&mut self, link: ConnectedPair) {
         self.say(link.from, u64::MAX, b"fence");
         let connection = link.to.1;
         self.wait(link.to.0, "the fence", |event| match event {

@@ -45,7 +45,7 @@ impl Peak {
 
 /// Counters of one fabric.
 #[derive(Default)]
-pub(crate) struct FabricCounters {
+pub(crate) struct FabricKindCounters {
     /// Blocks that arrived whole and were handed to the caller.
     pub(crate) remote_blocks: Counter,
     /// Their bytes.
@@ -62,9 +62,9 @@ pub(crate) struct FabricCounters {
 
 /// All of them.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct EndpointCounters {
     /// The counters of each fabric, by [`FabricKind::index`].
-    fabrics: [FabricCounters; FabricKind::ALL.len()],
+    fabrics: [FabricKindCounters; FabricKind::ALL.len()],
     /// Fetches started.
     pub(crate) requests: Counter,
     /// Fetches that ended in an error.
@@ -101,8 +101,8 @@ pub(crate) struct Counters {
     pub(crate) pulls_stale: Counter,
 }
 
-impl Counters {
-    pub(crate) fn fabric(&self, kind: FabricKind) -> &FabricCounters {
+impl EndpointCounters {
+    pub(crate) fn fabric(&self, kind: FabricKind) -> &FabricKindCounters {
         &self.fabrics[kind.index()]
     }
 

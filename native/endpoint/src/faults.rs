@@ -33,7 +33,7 @@ impl Every {
 }
 
 /// The faults of one fabric.
-struct Faults {
+struct FabricFaults {
     pool: Arc<Pool>,
     flip: Every,
     drop: Every,
@@ -60,7 +60,7 @@ pub(crate) fn wrap(fabric: Box<dyn Fabric>, pool: &Arc<Pool>) -> Box<dyn Fabric>
     log::warn!("FAULT INJECTION IS ON: {plan}");
     let (flip, drop) = (every("flip"), every("drop"));
     let (swallow, die) = (every("swallow"), every("die"));
-    let faults = Faults {
+    let faults = FabricFaults {
         pool: Arc::clone(pool),
         flip,
         drop,
@@ -71,7 +71,7 @@ pub(crate) fn wrap(fabric: Box<dyn Fabric>, pool: &Arc<Pool>) -> Box<dyn Fabric>
     Box::new(Intercepted::new(fabric, faults))
 }
 
-impl Intercept for Faults {
+impl Intercept for FabricFaults {
     fn send(
         &mut self,
         inner: &mut dyn Fabric,

@@ -127,7 +127,7 @@ fn length(file: &File, part: &'static str) -> Result<u64, LoanError> {
 }
 
 #[derive(Default)]
-struct State {
+struct LentState {
     /// With the number of its place in the order.
     known: HashMap<OutputId, (u64, Arc<Loan>)>,
     /// In the order of their coming; also of outputs that went otherwise.
@@ -136,12 +136,12 @@ struct State {
 }
 
 /// The outputs that are lent to this process.
-pub(crate) struct Loans {
+pub(crate) struct LentOutputs {
     max: usize,
-    state: Mutex<State>,
+    state: Mutex<LentState>,
 }
 
-impl Loans {
+impl LentOutputs {
     /// As many as take an eighth of the files that this process may have open, at most 4,096.
     pub(crate) fn new() -> Self {
         Self::bounded((open_file_bound() / 4).clamp(1, MAX_LOANS))

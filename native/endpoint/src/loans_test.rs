@@ -17,7 +17,7 @@ fn files(dir: &Path, offsets: &[u64], data: &[u8]) -> (File, Option<File>) {
 #[test]
 fn the_first_goes_when_there_are_too_many() {
     let dir = tempfile::tempdir().unwrap();
-    let loans = Loans::bounded(2);
+    let loans = LentOutputs::bounded(2);
     for map in [1, 2, 2, 2, 2, 2, 3] {
         let (index, data) = files(dir.path(), &[0, 3], b"abc");
         loans.keep(id(1, map), index, data).unwrap();

@@ -5,7 +5,7 @@
 //! whose files the node service of this host has lent (`loans`).
 
 use crate::files::{Catalog, FileRange, Output, Unlocated};
-use crate::loans::{Loan, Loans};
+use crate::loans::{LentOutputs, Loan};
 use faro_region::Sleep;
 use faro_wire::{BlockStatus, OutputId};
 use std::io;
@@ -43,12 +43,12 @@ pub enum LocalError {
 /// The bytes of some consecutive partitions of an own map output.
 pub struct LocalBlock {
     id: OutputId,
-    place: Place,
+    place: LocalSource,
     range: FileRange,
 }
 
 /// Where the bytes are.
-enum Place {
+enum LocalSource {
     Own(Arc<Output>),
     Lent(Arc<Loan>),
 }
@@ -57,7 +57,7 @@ impl LocalBlock {
     /// Finds the bytes of partitions `start` to `end` (exclusive).
     pub(crate) fn find(
         catalog: &Catalog,
-        loans: &Loans,
+        loans: &LentOutputs,
         id: OutputId,
         start: u32,
         end: u32,
@@ -71,12 +71,12 @@ impl LocalBlock {
         let Some(output) = catalog.ready(id) else {
             let loan = loans.find(id).ok_or(LocalError::Unresolved(id))?;
             let range = loan.locate(start, end).map_err(status)?;
-            let place = Place::Lent(loan);
+            let place = LocalSource::Lent(loan);
             return Ok(Self { id, place, range });
         };
         match output.locate(start, end, Sleep::May) {
             Ok(range) => {
-                let place = Place::Own(output);
+                let place = LocalSource::Own(output);
                 Ok(Self { id, place, range })
             }
             // A caller that may sleep is never refused for cold offsets; both mean: look again.
@@ -88,7 +88,7 @@ impl LocalBlock {
     /// Returns whether its files are lent by the node service of this host.
     #[must_use]
     pub fn is_lent(&self) -> bool {
-        matches!(self.place, Place::Lent(_))
+        matches!(self.place, LocalSource::Lent(_))
     }
 
     /// Returns the length in bytes.
@@ -108,11 +108,11 @@ impl LocalBlock {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             match &self.place {
-                Place::Own(output) => match output.region() {
+                LocalSource::Own(output) => match output.region() {
                     Some(region) => region.open()?.read(self.range.offset + position, buffer),
                     None => Ok(()),
                 },
-                Place::Lent(loan) => loan.read(self.range.offset + position, buffer),
+                LocalSource::Lent(loan) => loan.read(self.range.offset + position, buffer),
             }
         };
         read().map_err(|error| LocalError::Io {

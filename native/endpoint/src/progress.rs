@@ -4,7 +4,7 @@ use crate::fetch::RequestQueue;
 use crate::files::Catalog;
 use crate::limits::{ENDED_LINES, IDLE, TICK};
 use crate::memory::Memory;
-use crate::net::{Closed, Doorbell, Net, PeerTable, Service, Source};
+use crate::net::{Closed, Doorbell, MessageSource, Net, PeerTable, ProgressService};
 use crate::services::Services;
 use faro_fabric::rare_log::RareLog;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError, FabricKind, Message};
@@ -202,7 +202,7 @@ impl Progress {
 
     fn on_message(&mut self, connection: ConnectionId, message: &Message) -> Result<(), WireError> {
         // A connection that was given up is not known any more; what still arrives is answered on it.
-        let source = Source {
+        let source = MessageSource {
             connection,
             endpoint: self.net.endpoint_of(connection).unwrap_or_default(),
         };

@@ -2,11 +2,11 @@
 //! must continue on the next fabric, or fail at once.
 
 use crate::collective::{CollectiveService, Dispatch};
-use crate::counters::Counters;
-use crate::fetch::{Command, FetchService, RequestQueue};
+use crate::counters::EndpointCounters;
+use crate::fetch::{FetchCommand, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::{Memory, RegionMode, Staging};
-use crate::net::{CardRoutes, Doorbell, Inbox, Membership, Net, PeerTable};
+use crate::net::{CardRoutes, CardSecrets, Doorbell, Inbox, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{Exchange, ExchangeConfig, ServerQueue};
 use crate::serve::{IoPool, ServeService};
@@ -129,7 +129,7 @@ fn a_request_goes_on(doom: Doom) {
     let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
     let memory = Memory::new(pool, cache, RegionMode::Unpinned, Staging::OnDemand);
     let (counters, catalog) = (
-        Arc::new(Counters::default()),
+        Arc::new(EndpointCounters::default()),
         Arc::new(Catalog::new(1 << 30)),
     );
     let doomed = Doorbell::new(Arc::new(|| {}));
@@ -142,7 +142,7 @@ fn a_request_goes_on(doom: Doom) {
         CardRoutes::new(
             vec![FabricKind::Verbs, FabricKind::Tcp],
             None,
-            Membership::default(),
+            CardSecrets::default(),
         ),
         Arc::clone(&exchange),
         Arc::clone(&counters),
@@ -219,7 +219,7 @@ fn a_request_goes_on(doom: Doom) {
     // Kept: a request that is dropped is lost.
     let mut kept = Vec::new();
     let mut came = |what: &str| match tcp_commands.recv_timeout(timeout) {
-        Ok(Command::Start(request, route)) => {
+        Ok(FetchCommand::Start(request, route)) => {
             let came = (request.id, route.fabric);
             kept.push(request);
             came

@@ -2,7 +2,7 @@
 
 use crate::collective::CollectiveService;
 use crate::fetch::FetchService;
-use crate::net::Service;
+use crate::net::ProgressService;
 use crate::serve::ServeService;
 use faro_fabric::ConnectionId;
 
@@ -14,7 +14,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    pub(crate) fn all(&mut self) -> [&mut dyn Service; 3] {
+    pub(crate) fn all(&mut self) -> [&mut dyn ProgressService; 3] {
         [&mut self.fetch, &mut self.serve, &mut self.collective]
     }
 

@@ -23,7 +23,7 @@ pub(crate) fn columns(
     capacity: usize,
     rng: &mut SplitMix64,
 ) -> Vec<Vec<u32>> {
-    let mut columns = Columns {
+    let mut columns = ColumnFill {
         columns: vec![Vec::with_capacity(capacity); count],
         capacity,
     };
@@ -47,13 +47,13 @@ pub(crate) fn columns(
     columns.columns
 }
 
-struct Columns {
+struct ColumnFill {
     /// The columns, each of at most `capacity` members.
     columns: Vec<Vec<u32>>,
     capacity: usize,
 }
 
-impl Columns {
+impl ColumnFill {
     fn first_fit(&mut self, unit: &[u32]) -> bool {
         let room = self.capacity.checked_sub(unit.len());
         let column = room.and_then(|room| self.columns.iter_mut().find(|c| c.len() <= room));

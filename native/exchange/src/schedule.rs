@@ -50,11 +50,11 @@ pub struct Schedule {
     /// The members, sorted by id, each id once.
     members: Vec<Member>,
     epoch: u64,
-    order: Order,
+    order: VisitOrder,
 }
 
 #[derive(Debug, Clone)]
-enum Order {
+enum VisitOrder {
     Plane(Box<Plane>),
     Ring(Ring),
     /// Member i reads in the order of a shuffle of all others by stream (epoch, i).
@@ -95,10 +95,12 @@ impl Schedule {
         let mut rng = SplitMix64::new(epoch);
         let order = match policy {
             Policy::Grouped if members.len() >= MIN_PLANE => {
-                Order::Plane(Box::new(Plane::new(&members, &mut rng)?))
+                VisitOrder::Plane(Box::new(Plane::new(&members, &mut rng)?))
             }
-            Policy::Grouped | Policy::Rotated => Order::Ring(Ring::new(members.len(), &mut rng)),
-            Policy::Random => Order::Random,
+            Policy::Grouped | Policy::Rotated => {
+                VisitOrder::Ring(Ring::new(members.len(), &mut rng))
+            }
+            Policy::Random => VisitOrder::Random,
         };
         Ok(Schedule {
             members,
@@ -125,7 +127,7 @@ impl Schedule {
     /// Returns the number of rounds of one cycle, in which each ordered pair meets once.
     pub fn rounds(&self) -> usize {
         match &self.order {
-            Order::Plane(p) => p.rounds(),
+            VisitOrder::Plane(p) => p.rounds(),
             _ => self.members.len() - 1,
         }
     }
@@ -133,7 +135,7 @@ impl Schedule {
     /// Returns the measures of the plane; `None` for a schedule without one.
     pub fn shape(&self) -> Option<Shape> {
         match &self.order {
-            Order::Plane(p) => Some(p.shape()),
+            VisitOrder::Plane(p) => Some(p.shape()),
             _ => None,
         }
     }
@@ -142,7 +144,7 @@ impl Schedule {
     /// plane.
     pub fn local_round(&self) -> Option<usize> {
         match &self.order {
-            Order::Plane(p) => Some(p.local_round()),
+            VisitOrder::Plane(p) => Some(p.local_round()),
             _ => None,
         }
     }
@@ -153,7 +155,7 @@ impl Schedule {
     pub fn max_peers(&self) -> usize {
         let n = self.members.len();
         match &self.order {
-            Order::Plane(p) => p.shape().max_peers(),
+            VisitOrder::Plane(p) => p.shape().max_peers(),
             _ if n < MIN_PLANE => n - 1,
             _ => Shape::of(n).max_peers(),
         }
@@ -163,7 +165,7 @@ impl Schedule {
     /// groups.
     pub fn group(&self, round: usize, member: usize) -> Option<Vec<usize>> {
         match &self.order {
-            Order::Plane(p) if self.has(round, member) => Some(p.group(round, member)),
+            VisitOrder::Plane(p) if self.has(round, member) => Some(p.group(round, member)),
             _ => None,
         }
     }
@@ -182,9 +184,9 @@ impl Schedule {
             return Vec::new();
         }
         match &self.order {
-            Order::Plane(p) => rotated_after(p.group(round, member), member),
-            Order::Ring(ring) => vec![ring.at(member, ring.distances[round])],
-            Order::Random => vec![self.random_order(member)[round] as usize],
+            VisitOrder::Plane(p) => rotated_after(p.group(round, member), member),
+            VisitOrder::Ring(ring) => vec![ring.at(member, ring.distances[round])],
+            VisitOrder::Random => vec![self.random_order(member)[round] as usize],
         }
     }
 
@@ -195,16 +197,16 @@ impl Schedule {
             return Vec::new();
         }
         match &self.order {
-            Order::Plane(p) => {
+            VisitOrder::Plane(p) => {
                 let mut group = rotated_after(p.group(round, member), member);
                 group.reverse();
                 group
             }
-            Order::Ring(ring) => {
+            VisitOrder::Ring(ring) => {
                 let n = self.members.len() as u32;
                 vec![ring.at(member, n - ring.distances[round])]
             }
-            Order::Random => (0..self.members.len())
+            VisitOrder::Random => (0..self.members.len())
                 .filter(|&r| r != member && self.random_order(r)[round] as usize == member)
                 .collect(),
         }
@@ -218,9 +220,9 @@ impl Schedule {
             return None;
         }
         match &self.order {
-            Order::Plane(p) => Some(p.round_of(client, server)),
-            Order::Ring(ring) => ring.round_of(client, server),
-            Order::Random => self
+            VisitOrder::Plane(p) => Some(p.round_of(client, server)),
+            VisitOrder::Ring(ring) => ring.round_of(client, server),
+            VisitOrder::Random => self
                 .random_order(client)
                 .iter()
                 .position(|&p| p as usize == server),
@@ -234,7 +236,7 @@ impl Schedule {
             peer,
         };
         match &self.order {
-            Order::Random if member < self.members.len() => self
+            VisitOrder::Random if member < self.members.len() => self
                 .random_order(member)
                 .into_iter()
                 .enumerate()

@@ -10,7 +10,7 @@
 #[path = "hostile/stage.rs"]
 mod stage;
 
-use faro_conformance::Dice;
+use faro_conformance::Xorshift;
 use faro_fabric::tcp::MAX_GREETING_BYTES;
 use faro_fabric::{CloseReason, Exposure, RemoteRange};
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, VERSION};
@@ -23,12 +23,11 @@ use zerocopy::IntoBytes;
 #[test]
 fn ten_thousand_random_byte_strings() {
     let mut stage = Stage::new();
-    let mut dice = Dice::new(0xfa20_0001);
+    let mut dice = Xorshift::new(0xfa20_0001);
     for round in 0..10_000 {
         let mut attacker = stage.dial();
-        let mut bytes: Vec<u8> = (0..1 + dice.below(300))
-            .map(|_| dice.roll() as u8)
-            .collect();
+        let length = 1 + dice.below(300);
+        let mut bytes = dice.bytes(length);
         // Some look right at first.
         match dice.below(4) {
             0 if bytes.len() >= 32 => bytes[..4].copy_from_slice(b"FARO"),
@@ -54,7 +53,7 @@ fn ten_thousand_random_byte_strings() {
 #[test]
 fn random_frames_after_a_good_hello() {
     let mut stage = Stage::new();
-    let mut dice = Dice::new(0xfa20_0002);
+    let mut dice = Xorshift::new(0xfa20_0002);
     for round in 0..2_000 {
         let mut attacker = stage.greet();
         for _ in 0..1 + dice.below(4) {
@@ -62,7 +61,8 @@ fn random_frames_after_a_good_hello() {
                 0 => dice.roll() as u8,
                 _ => dice.below(0x28) as u8,
             };
-            let body: Vec<u8> = (0..dice.below(80)).map(|_| dice.roll() as u8).collect();
+            let length = dice.below(80);
+            let body = dice.bytes(length);
             let _ = attacker.write_all(&frame(kind, dice.roll(), &body));
         }
         let _ = attacker.shutdown(Shutdown::Write);

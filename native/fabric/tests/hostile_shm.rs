@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_conformance::{Bench, Dice, Greeter, Link, Rig, Site, WELCOME_FRAME_BYTES};
+use faro_conformance::{Bench, ConnectedPair, Greeter, Rig, Site, Xorshift, WELCOME_FRAME_BYTES};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, Identity, OwnIdentity,
@@ -54,7 +54,7 @@ impl Bench for Shm {
 /// Station 1 is under attack, 0 is its friend.
 struct Stage {
     rig: Rig,
-    good: Link,
+    good: ConnectedPair,
     attacker: ConnectionId,
 }
 
@@ -317,7 +317,7 @@ fn slabs_are_given_once_and_no_queue_grows() {
 #[test]
 fn random_frames_beside_random_descriptors() {
     let mut stage = Stage::new();
-    let mut dice = Dice::new(0xfa20_0003);
+    let mut dice = Xorshift::new(0xfa20_0003);
     let slab = memfd(8192, SealFlags::SHRINK);
     for round in 0..1_000 {
         let mut attacker = stage.greet();
@@ -332,7 +332,8 @@ fn random_frames_beside_random_descriptors() {
                     dice.roll() as u32,
                 ),
                 _ => {
-                    let body: Vec<u8> = (0..dice.below(48)).map(|_| dice.roll() as u8).collect();
+                    let length = dice.below(48);
+                    let body = dice.bytes(length);
                     frame(dice.below(0x22) as u8, dice.roll(), &body)
                 }
             };

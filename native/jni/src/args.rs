@@ -1,6 +1,6 @@
 //! Arguments from Java, checked before they are used.
 
-use crate::throw::{Failure, Outcome};
+use crate::throw::{EntryResult, Failure};
 use jni::objects::{JByteBuffer, JString};
 use jni::sys::jlong;
 use jni::Env;
@@ -10,7 +10,7 @@ use std::time::Duration;
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Returns a Java string; null is an error that names the argument.
-pub fn text(env: &Env<'_>, what: &'static str, value: &JString<'_>) -> Outcome<String> {
+pub fn text(env: &Env<'_>, what: &'static str, value: &JString<'_>) -> EntryResult<String> {
     if value.is_null() {
         return Err(Failure::Argument(format!("{what} is null")));
     }
@@ -32,7 +32,7 @@ pub fn direct(
     env: &Env<'_>,
     what: &'static str,
     buffer: &JByteBuffer<'_>,
-) -> Outcome<(*mut u8, usize)> {
+) -> EntryResult<(*mut u8, usize)> {
     let not_direct = || Failure::Argument(format!("{what} is not a direct buffer"));
     if buffer.is_null() {
         return Err(Failure::Argument(format!("{what} is null")));

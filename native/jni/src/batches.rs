@@ -3,7 +3,7 @@
 use crate::endpoints;
 use crate::outgoing::BATCHES;
 use crate::registry::Registry;
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use faro_pool::Slab;
 use jni::objects::{JByteBuffer, JClass};
 use jni::sys::{jint, jlong};
@@ -23,7 +23,7 @@ pub extern "system" fn Java_io_faro_Native_releaseSlices<'local>(
     first: jint,
     count: jint,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         let handle = batch as u64;
         let (first, count) = (usize::try_from(first).ok(), usize::try_from(count).ok());
         let taken = BATCHES.change(handle, |batch| {
@@ -49,7 +49,7 @@ pub extern "system" fn Java_io_faro_Native_referenceSlab<'local>(
     endpoint: jlong,
     index: jint,
 ) -> jlong {
-    env.with_env(|_| -> Outcome<jlong> {
+    env.with_env(|_| -> EntryResult<jlong> {
         let held = endpoints::get(endpoint)?;
         let slab = u32::try_from(index)
             .ok()
@@ -67,7 +67,7 @@ pub extern "system" fn Java_io_faro_Native_slabBytes<'local>(
     _class: JClass<'local>,
     slab: jlong,
 ) -> JByteBuffer<'local> {
-    env.with_env(|env| -> Outcome<JByteBuffer<'local>> {
+    env.with_env(|env| -> EntryResult<JByteBuffer<'local>> {
         let mapped = SLABS.get(slab as u64).ok_or(Failure::NotHeld {
             what: "slab reference",
             handle: slab as u64,
@@ -88,7 +88,7 @@ pub extern "system" fn Java_io_faro_Native_releaseSlab<'local>(
     _class: JClass<'local>,
     slab: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         let removed = SLABS.remove(slab as u64).ok_or(Failure::NotHeld {
             what: "slab reference",
             handle: slab as u64,

@@ -1,7 +1,7 @@
 //! Registered buffers: leases of the arena for Java.
 
 use crate::registry::Registry;
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use crate::{args, endpoints};
 use faro_endpoint::EndpointError;
 use faro_pool::{Lease, PoolError, Purpose};
@@ -27,7 +27,7 @@ pub extern "system" fn Java_io_faro_Native_acquireBuffer<'local>(
     timeout_millis: jlong,
     position: JIntArray<'local>,
 ) -> jlong {
-    env.with_env(|env| -> Outcome<jlong> {
+    env.with_env(|env| -> EntryResult<jlong> {
         if position.is_null() || position.len(env)? < POSITION_INTS {
             return Err(Failure::Argument(format!(
                 "position has fewer than {POSITION_INTS} ints"
@@ -71,7 +71,7 @@ pub extern "system" fn Java_io_faro_Native_releaseBuffer<'local>(
     _class: JClass<'local>,
     buffer: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         let handle = buffer as u64;
         // The lease is dropped after the registry's lock is released.
         let lease = LEASES.remove(handle).ok_or(Failure::NotHeld {

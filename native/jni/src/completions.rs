@@ -1,7 +1,7 @@
 //! `Native.completions`: many records with one call.
 
 use crate::outgoing::encoded_bytes;
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use crate::{args, endpoints};
 use jni::objects::{JByteBuffer, JClass};
 use jni::sys::{jint, jlong};
@@ -24,7 +24,7 @@ pub extern "system" fn Java_io_faro_Native_completions<'local>(
     records: JByteBuffer<'local>,
     timeout_millis: jlong,
 ) -> jint {
-    env.with_env(|env| -> Outcome<jint> {
+    env.with_env(|env| -> EntryResult<jint> {
         let held = endpoints::get(endpoint)?;
         let (address, capacity) = args::direct(env, "records", &records)?;
         let capacity = capacity.min(jint::MAX as usize);

@@ -5,7 +5,7 @@ use crate::memory;
 use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use faro_endpoint::{Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
@@ -32,7 +32,7 @@ pub struct HeldEndpoint {
 static ENDPOINTS: Registry<Arc<HeldEndpoint>> = Registry::new();
 
 /// Returns the endpoint of a handle; the caller keeps it alive.
-pub fn get(handle: jlong) -> Outcome<Arc<HeldEndpoint>> {
+pub fn get(handle: jlong) -> EntryResult<Arc<HeldEndpoint>> {
     ENDPOINTS
         .get(handle as u64)
         .ok_or(Failure::NoEndpoint(handle as u64))
@@ -48,7 +48,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
     secret: JByteArray<'local>,
     queues: jint,
 ) -> jlong {
-    env.with_env(|env| -> Outcome<jlong> {
+    env.with_env(|env| -> EntryResult<jlong> {
         let queues = usize::try_from(queues).unwrap_or(0);
         if !(1..=MAX_COMPLETION_QUEUES).contains(&queues) {
             return Err(Failure::Argument(format!("{queues} queues of completions")));
@@ -69,7 +69,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
 }
 
 /// Takes over a copy of the bytes, which is wiped with its last owner. Java wipes its array.
-fn shared_secret(env: &Env<'_>, bytes: &JByteArray<'_>) -> Outcome<Option<SharedSecret>> {
+fn shared_secret(env: &Env<'_>, bytes: &JByteArray<'_>) -> EntryResult<Option<SharedSecret>> {
     if bytes.is_null() {
         return Ok(None);
     }
@@ -86,7 +86,7 @@ pub extern "system" fn Java_io_faro_Native_card<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
 ) -> JByteArray<'local> {
-    env.with_env(|env| -> Outcome<JByteArray<'local>> {
+    env.with_env(|env| -> EntryResult<JByteArray<'local>> {
         let card = get(endpoint)?.endpoint.card();
         Ok(env.byte_array_from_slice(&card)?)
     })
@@ -102,7 +102,7 @@ pub extern "system" fn Java_io_faro_Native_addPeer<'local>(
     card: JByteArray<'local>,
     known_at: JString<'local>,
 ) -> jlong {
-    env.with_env(|env| -> Outcome<jlong> {
+    env.with_env(|env| -> EntryResult<jlong> {
         if card.is_null() {
             return Err(Failure::Argument("card is null".to_owned()));
         }
@@ -115,7 +115,7 @@ pub extern "system" fn Java_io_faro_Native_addPeer<'local>(
 }
 
 /// Parses IP addresses, one per line.
-fn addresses(text: &str) -> Outcome<Vec<IpAddr>> {
+fn addresses(text: &str) -> EntryResult<Vec<IpAddr>> {
     let address = |line: &str| {
         let bad = |_| Failure::Argument(format!("'{line}' is not an IPv4 or IPv6 address"));
         line.parse().map_err(bad)
@@ -134,7 +134,7 @@ pub extern "system" fn Java_io_faro_Native_fetch<'local>(
     count: jint,
     timeout_millis: jlong,
 ) -> jlong {
-    env.with_env(|env| -> Outcome<jlong> {
+    env.with_env(|env| -> EntryResult<jlong> {
         let held = get(endpoint)?;
         let (address, capacity) = args::direct(env, "blocks", &blocks)?;
         let count = usize::try_from(count)
@@ -165,7 +165,7 @@ pub extern "system" fn Java_io_faro_Native_isBackedOff<'local>(
     endpoint: jlong,
     peer: jlong,
 ) -> jboolean {
-    env.with_env(|_| -> Outcome<jboolean> {
+    env.with_env(|_| -> EntryResult<jboolean> {
         Ok(get(endpoint)?.endpoint.is_backed_off(peer as u64))
     })
     .resolve::<Typed>()
@@ -179,7 +179,7 @@ pub extern "system" fn Java_io_faro_Native_blame<'local>(
     endpoint: jlong,
     peer: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         get(endpoint)?.endpoint.blame(peer as u64);
         Ok(())
     })
@@ -194,7 +194,7 @@ pub extern "system" fn Java_io_faro_Native_cancel<'local>(
     endpoint: jlong,
     request: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         get(endpoint)?.endpoint.cancel(request as u64);
         Ok(())
     })
@@ -209,7 +209,7 @@ pub extern "system" fn Java_io_faro_Native_forgetShuffle<'local>(
     endpoint: jlong,
     shuffle: jint,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         get(endpoint)?.endpoint.forget_shuffle(shuffle as u32);
         Ok(())
     })
@@ -223,7 +223,7 @@ pub extern "system" fn Java_io_faro_Native_counters<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
 ) -> JString<'local> {
-    env.with_env(|env| -> Outcome<JString<'local>> {
+    env.with_env(|env| -> EntryResult<JString<'local>> {
         let mut text = String::new();
         for (name, value) in get(endpoint)?.endpoint.counters() {
             text.push_str(&format!("{name}={value}\n"));
@@ -243,7 +243,7 @@ pub extern "system" fn Java_io_faro_Native_close<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         let held = get(endpoint)?;
         held.endpoint.close();
         held.ended.store(true, Ordering::Release);
@@ -259,7 +259,7 @@ pub extern "system" fn Java_io_faro_Native_free<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         let handle = endpoint as u64;
         let held = ENDPOINTS
             .remove(handle)

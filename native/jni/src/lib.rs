@@ -49,6 +49,6 @@ pub extern "system" fn Java_io_faro_Native_version<'local>(
     mut env: EnvUnowned<'local>,
     _class: JClass<'local>,
 ) -> JString<'local> {
-    env.with_env(|env| throw::Outcome::Ok(JString::new(env, env!("CARGO_PKG_VERSION"))?))
+    env.with_env(|env| throw::EntryResult::Ok(JString::new(env, env!("CARGO_PKG_VERSION"))?))
         .resolve::<throw::Typed>()
 }

@@ -1,7 +1,7 @@
 //! The `log` crate's logger, and what Java calls to read it.
 
 use crate::log_queue::LogQueue;
-use crate::throw::{install_panic_hook, Outcome, Typed};
+use crate::throw::{install_panic_hook, EntryResult, Typed};
 use jni::objects::{JClass, JString};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
@@ -45,7 +45,7 @@ pub extern "system" fn Java_io_faro_Native_logLevel<'local>(
     _class: JClass<'local>,
     level: jint,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         INSTALL.call_once(|| {
             // Fails only when a logger is set, which nothing else in this library does.
             let _ = log::set_logger(&QueueLogger);
@@ -71,7 +71,7 @@ pub extern "system" fn Java_io_faro_Native_drainLog<'local>(
     _class: JClass<'local>,
     timeout_millis: jlong,
 ) -> JString<'local> {
-    env.with_env(|env| -> Outcome<JString<'local>> {
+    env.with_env(|env| -> EntryResult<JString<'local>> {
         match queue().drain(crate::args::wait(timeout_millis)) {
             Some(text) => Ok(JString::new(env, text)?),
             None => Ok(JString::null()),

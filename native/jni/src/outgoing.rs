@@ -4,7 +4,7 @@
 //! larger than the whole buffer, Java gets its size and calls again with a larger buffer, so neither
 //! side needs a bound for the size of a record.
 
-use crate::record::{BufferSlice, Record, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SLICE_BYTES};
+use crate::record::{CompletionRecord, SlabRun, BLOCK_ENTRY_BYTES, RECORD_HEAD_BYTES, SLICE_BYTES};
 use crate::registry::Registry;
 use faro_endpoint::Completion;
 use std::collections::VecDeque;
@@ -57,10 +57,10 @@ pub struct Outgoing {
     /// Encoded records of one call; empty between calls, kept for its capacity.
     pub records: Vec<u8>,
     /// One record's slices; empty between records, kept for its capacity.
-    slices: Vec<BufferSlice>,
+    slices: Vec<SlabRun>,
 }
 
-/// Returns the bytes that `Record::encode` will write for a completion.
+/// Returns the bytes that `CompletionRecord::encode` will write for a completion.
 pub fn encoded_bytes(completion: &Completion) -> usize {
     RECORD_HEAD_BYTES
         + match &completion.outcome {
@@ -89,7 +89,7 @@ impl Outgoing {
             Err(failure) => (Some(failure.code), Vec::new(), failure.detail, Vec::new()),
         };
         self.slices.clear();
-        self.slices.extend(pieces.iter().map(|piece| BufferSlice {
+        self.slices.extend(pieces.iter().map(|piece| SlabRun {
             slab: piece.lease.slab(),
             offset: piece.lease.offset() + piece.offset,
             length: piece.length,
@@ -99,7 +99,7 @@ impl Outgoing {
         } else {
             BATCHES.insert(SliceBatch::new(pieces))
         };
-        Record {
+        CompletionRecord {
             error,
             request: completion.request,
             first_block: completion.first_block,

@@ -31,7 +31,7 @@ pub const BLOCK_ENTRY_BYTES: usize = 16;
 
 /// A run of bytes in a slab.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BufferSlice {
+pub struct SlabRun {
     /// Slab index in the pool.
     pub slab: u32,
     /// Offset in the slab.
@@ -42,7 +42,7 @@ pub struct BufferSlice {
 
 /// One record; the module's diagram has its layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct CompletionRecord<'a> {
     /// Error, or `None` for delivered blocks.
     pub error: Option<FetchErrorCode>,
     /// Id of the request.
@@ -60,14 +60,14 @@ pub struct Record<'a> {
     /// True if at least half of the arena is in use, so that the bytes should be copied out of it.
     pub scarce: bool,
     /// The memory of the blocks' bytes.
-    pub slices: &'a [BufferSlice],
+    pub slices: &'a [SlabRun],
     /// `block_count` entries, or none on an error.
     pub blocks: &'a [BlockEntry],
     /// Text of the error, for people; empty for delivered blocks.
     pub detail: &'a str,
 }
 
-impl Record<'_> {
+impl CompletionRecord<'_> {
     /// Returns the length of the encoded record, a multiple of 8.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {

@@ -1,7 +1,7 @@
 //! A record's bytes: those of `tests/golden/record_*.hex`, which Java reads as well, and those that
 //! the diagram promises for any record.
 
-use crate::record::{BufferSlice, Record};
+use crate::record::{CompletionRecord, SlabRun};
 use faro_wire::codes::{FabricCode, FetchErrorCode};
 use faro_wire::message::BlockEntry;
 use faro_wire::BlockStatus;
@@ -22,7 +22,7 @@ fn golden(name: &str) -> Vec<u8> {
         .collect()
 }
 
-fn encoded(record: &Record<'_>) -> Vec<u8> {
+fn encoded(record: &CompletionRecord<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     record.encode(&mut out);
     out
@@ -30,7 +30,7 @@ fn encoded(record: &Record<'_>) -> Vec<u8> {
 
 #[test]
 fn delivered_blocks_are_the_golden_bytes() {
-    let record = Record {
+    let record = CompletionRecord {
         error: None,
         request: 0x0123_4567_89ab_cdef,
         first_block: 2,
@@ -40,12 +40,12 @@ fn delivered_blocks_are_the_golden_bytes() {
         last: true,
         scarce: false,
         slices: &[
-            BufferSlice {
+            SlabRun {
                 slab: 0,
                 offset: 0x00fc_0000,
                 length: 0x4_0000,
             },
-            BufferSlice {
+            SlabRun {
                 slab: 3,
                 offset: 4096,
                 length: 17,
@@ -66,7 +66,7 @@ fn delivered_blocks_are_the_golden_bytes() {
 
 #[test]
 fn an_error_is_the_golden_bytes() {
-    let record = Record {
+    let record = CompletionRecord {
         error: Some(FetchErrorCode::TimedOut),
         request: 42,
         first_block: 10,
@@ -111,9 +111,9 @@ proptest! {
     ) {
         let slices: Vec<_> = slices
             .into_iter()
-            .map(|(slab, offset, length)| BufferSlice { slab, offset, length })
+            .map(|(slab, offset, length)| SlabRun { slab, offset, length })
             .collect();
-        let record = Record {
+        let record = CompletionRecord {
             error, request, first_block, block_count: blocks.len() as u32, batch, fabric, last, scarce,
             slices: &slices, blocks: &blocks, detail: &detail,
         };

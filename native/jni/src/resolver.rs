@@ -1,7 +1,7 @@
 //! Spark knows the files of map outputs: questions go to Java, answers come back.
 
 use crate::staged;
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use crate::{args, endpoints};
 use faro_endpoint::OutputFiles;
 use faro_wire::OutputId;
@@ -20,7 +20,7 @@ fn output_id(shuffle: jint, map: jlong) -> OutputId {
     }
 }
 
-fn files(env: &Env<'_>, data: &JString<'_>, index: &JString<'_>) -> Outcome<OutputFiles> {
+fn files(env: &Env<'_>, data: &JString<'_>, index: &JString<'_>) -> EntryResult<OutputFiles> {
     Ok(OutputFiles {
         data: args::text(env, "data path", data)?.into(),
         index: args::text(env, "index path", index)?.into(),
@@ -36,7 +36,7 @@ pub extern "system" fn Java_io_faro_Native_unresolved<'local>(
     out: JLongArray<'local>,
     timeout_millis: jlong,
 ) -> jint {
-    env.with_env(|env| -> Outcome<jint> {
+    env.with_env(|env| -> EntryResult<jint> {
         if out.is_null() {
             return Err(Failure::Argument("out is null".to_owned()));
         }
@@ -70,7 +70,7 @@ pub extern "system" fn Java_io_faro_Native_resolve<'local>(
     data: JString<'local>,
     index: JString<'local>,
 ) {
-    env.with_env(|env| -> Outcome<()> {
+    env.with_env(|env| -> EntryResult<()> {
         let held = endpoints::get(endpoint)?;
         let found = if data.is_null() && index.is_null() {
             None
@@ -95,7 +95,7 @@ pub extern "system" fn Java_io_faro_Native_committed<'local>(
     index: JString<'local>,
     staged: jlong,
 ) {
-    env.with_env(|env| -> Outcome<()> {
+    env.with_env(|env| -> EntryResult<()> {
         let staged = staged::take(staged);
         let files = files(env, &data, &index)?;
         endpoints::get(endpoint)?

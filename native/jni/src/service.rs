@@ -1,9 +1,9 @@
 //! This executor's connection to the node service of its host, and the driver's words to services of other hosts.
 
 use crate::registry::Registry;
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use crate::{args, endpoints};
-use faro_service::{tell, Client, Hello, Member, Token, MAX_SHUFFLES};
+use faro_service::{tell, ApplicationMember, Client, Hello, Token, MAX_SHUFFLES};
 use faro_wire::OutputId;
 use jni::objects::{
     JBooleanArray, JByteArray, JClass, JIntArray, JLongArray, JObjectArray, JString,
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 static CLIENTS: Registry<Arc<Client>> = Registry::new();
 
-fn client(handle: jlong) -> Outcome<Arc<Client>> {
+fn client(handle: jlong) -> EntryResult<Arc<Client>> {
     CLIENTS.get(handle as u64).ok_or(Failure::NotHeld {
         what: "connection to a service",
         handle: handle as u64,
@@ -24,7 +24,7 @@ fn client(handle: jlong) -> Outcome<Arc<Client>> {
 }
 
 /// Returns a copy that is wiped; null is empty. Java wipes its array.
-fn secret_bytes(env: &Env<'_>, bytes: &JByteArray<'_>) -> Outcome<Zeroizing<Vec<u8>>> {
+fn secret_bytes(env: &Env<'_>, bytes: &JByteArray<'_>) -> EntryResult<Zeroizing<Vec<u8>>> {
     if bytes.is_null() {
         return Ok(Zeroizing::default());
     }
@@ -44,7 +44,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_connect<'local>(
     secret: JByteArray<'local>,
     timeout_millis: jlong,
 ) -> jlong {
-    env.with_env(|env| -> Outcome<jlong> {
+    env.with_env(|env| -> EntryResult<jlong> {
         let directory = PathBuf::from(args::text(env, "directory", &directory)?);
         let token = secret_bytes(env, &token)?;
         let got = token.len();
@@ -72,7 +72,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_card<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) -> JByteArray<'local> {
-    env.with_env(|env| -> Outcome<JByteArray<'local>> {
+    env.with_env(|env| -> EntryResult<JByteArray<'local>> {
         Ok(env.byte_array_from_slice(client(handle)?.card())?)
     })
     .resolve::<Typed>()
@@ -85,7 +85,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_isConnected<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) -> jboolean {
-    env.with_env(|_| -> Outcome<jboolean> {
+    env.with_env(|_| -> EntryResult<jboolean> {
         Ok(CLIENTS
             .get(handle as u64)
             .is_some_and(|client| client.is_connected()))
@@ -104,7 +104,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_handOver<'local>(
     data: JString<'local>,
     index: JString<'local>,
 ) {
-    env.with_env(|env| -> Outcome<()> {
+    env.with_env(|env| -> EntryResult<()> {
         let id = OutputId {
             shuffle_id: shuffle as u32,
             map_id: map,
@@ -127,7 +127,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_borrow<'local>(
     maps: JLongArray<'local>,
     readable: JBooleanArray<'local>,
 ) {
-    env.with_env(|env| -> Outcome<()> {
+    env.with_env(|env| -> EntryResult<()> {
         if maps.is_null() || readable.is_null() {
             return Err(Failure::Argument("maps or readable is null".to_owned()));
         }
@@ -148,7 +148,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_forget<'local>(
     handle: jlong,
     shuffle: jint,
 ) {
-    env.with_env(|_| -> Outcome<()> { Ok(client(handle)?.forget(shuffle as u32)?) })
+    env.with_env(|_| -> EntryResult<()> { Ok(client(handle)?.forget(shuffle as u32)?) })
         .resolve::<Typed>();
 }
 
@@ -163,7 +163,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_host<'local>(
     of: jint,
     card: JByteArray<'local>,
 ) {
-    env.with_env(|env| -> Outcome<()> {
+    env.with_env(|env| -> EntryResult<()> {
         let replicas = u8::try_from(replicas)
             .map_err(|_| Failure::Argument(format!("{replicas} replicas, 0 to 3 are allowed")))?;
         let card = env.convert_byte_array(&card)?;
@@ -179,7 +179,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_behind<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) -> jlong {
-    env.with_env(|_| -> Outcome<jlong> { Ok(client(handle)?.behind()? as jlong) })
+    env.with_env(|_| -> EntryResult<jlong> { Ok(client(handle)?.behind()? as jlong) })
         .resolve::<Typed>()
 }
 
@@ -190,7 +190,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_end<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> { Ok(client(handle)?.end()?) })
+    env.with_env(|_| -> EntryResult<()> { Ok(client(handle)?.end()?) })
         .resolve::<Typed>();
 }
 
@@ -207,8 +207,8 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_tell<'local>(
     ended: jboolean,
     timeout_millis: jlong,
 ) -> jint {
-    env.with_env(|env| -> Outcome<jint> {
-        let member = Member {
+    env.with_env(|env| -> EntryResult<jint> {
+        let member = ApplicationMember {
             application: args::text(env, "application", &application)?,
             sealed,
             secret: secret_bytes(env, &secret)?,
@@ -245,7 +245,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_close<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         drop(CLIENTS.remove(handle as u64));
         Ok(())
     })

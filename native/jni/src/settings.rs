@@ -7,7 +7,7 @@
 //! because errors print values: `Native.start` takes it as bytes.
 
 use crate::keys::{key, ADVERTISED_ADDRESS, APPLICATION, NAME, PROTECTION};
-use crate::throw::{Failure, Outcome};
+use crate::throw::{EntryResult, Failure};
 use faro_endpoint::{Config, ExchangePolicy, FabricChoice, Protection, RegionMode, Staging};
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -85,7 +85,7 @@ const SETTINGS: &[(&str, Setter)] = &[
 /// # Errors
 /// Returns `Config` for a value that is not allowed, and `Argument` for a line without `=` or an
 /// unknown name.
-pub fn parse(text: &str) -> Outcome<Config> {
+pub fn parse(text: &str) -> EntryResult<Config> {
     let mut config = Config::default();
     let mut advertised = false;
     for line in text.lines() {

@@ -2,7 +2,7 @@
 
 use crate::endpoints;
 use crate::registry::{lock, Registry};
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use faro_endpoint::StagedFile;
 use jni::objects::{JByteArray, JClass};
 use jni::sys::{jboolean, jint, jlong};
@@ -26,7 +26,7 @@ pub extern "system" fn Java_io_faro_Native_stage<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
 ) -> jlong {
-    env.with_env(|_| -> Outcome<jlong> {
+    env.with_env(|_| -> EntryResult<jlong> {
         let staged = endpoints::get(endpoint)?.endpoint.stage();
         Ok(staged.map_or(0, |staged| {
             STAGED.insert(Arc::new(Mutex::new(Some(staged)))) as jlong
@@ -46,7 +46,7 @@ pub extern "system" fn Java_io_faro_Native_stageBytes<'local>(
     offset: jint,
     length: jint,
 ) -> jboolean {
-    env.with_env(|env| -> Outcome<jboolean> {
+    env.with_env(|env| -> EntryResult<jboolean> {
         let not_held = || Failure::NotHeld {
             what: "staged file",
             handle: handle as u64,
@@ -80,7 +80,7 @@ pub extern "system" fn Java_io_faro_Native_stageEnd<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         if let Some(shared) = STAGED.get(handle as u64) {
             if let Some(staged) = lock(&shared).as_mut() {
                 staged.end();
@@ -98,7 +98,7 @@ pub extern "system" fn Java_io_faro_Native_dropStaged<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         drop(take(handle));
         Ok(())
     })

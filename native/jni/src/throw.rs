@@ -13,7 +13,7 @@ use std::any::Any;
 use std::cell::RefCell;
 
 /// The result of an entry point's body.
-pub type Outcome<T> = Result<T, Failure>;
+pub type EntryResult<T> = Result<T, Failure>;
 
 /// Reason why a call from Java fails.
 #[derive(Debug)]

@@ -29,14 +29,14 @@ pub(crate) fn reserve_pages(slabs: u32, pages_per_slab: u32) -> u32 {
 
 /// Pages that each purpose holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Held {
+pub struct HeldPages {
     /// Pages held by `Purpose::Read`.
     pub read: u32,
     /// Pages held by `Purpose::Serve`.
     pub serve: u32,
 }
 
-impl Held {
+impl HeldPages {
     fn of(word: u64) -> Self {
         Self {
             read: word as u32,
@@ -52,7 +52,7 @@ impl Held {
 
 /// The bound that a refused admission met, in pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused {
+pub struct AdmissionRefused {
     /// Number of pages that count against the bound.
     pub held: u32,
     /// The bound, in pages.
@@ -90,18 +90,18 @@ impl PageAdmission {
     ///
     /// # Errors
     /// Returns the bound that forbids it.
-    pub(crate) fn enter_many(&self, purpose: Purpose, pages: u32) -> Result<(), Refused> {
+    pub(crate) fn enter_many(&self, purpose: Purpose, pages: u32) -> Result<(), AdmissionRefused> {
         let mut word = self.held.load(Ordering::Relaxed);
         loop {
-            let held = Held::of(word);
+            let held = HeldPages::of(word);
             if purpose == Purpose::Read && pages > self.read_limit.saturating_sub(held.read) {
-                return Err(Refused {
+                return Err(AdmissionRefused {
                     held: held.read,
                     limit: self.read_limit,
                 });
             }
             if pages > self.limit - held.total() {
-                return Err(Refused {
+                return Err(AdmissionRefused {
                     held: held.total(),
                     limit: self.limit,
                 });
@@ -130,15 +130,15 @@ impl PageAdmission {
         let before = self.held.fetch_sub(gone, Ordering::AcqRel);
         debug_assert!(
             match purpose {
-                Purpose::Read => Held::of(before).read >= pages,
-                Purpose::Serve => Held::of(before).serve >= pages,
+                Purpose::Read => HeldPages::of(before).read >= pages,
+                Purpose::Serve => HeldPages::of(before).serve >= pages,
             },
             "a page left that never entered"
         );
     }
 
-    pub(crate) fn held(&self) -> Held {
-        Held::of(self.held.load(Ordering::Relaxed))
+    pub(crate) fn held(&self) -> HeldPages {
+        HeldPages::of(self.held.load(Ordering::Relaxed))
     }
 }
 
@@ -154,14 +154,14 @@ mod tests {
         }
         assert_eq!(
             admission.enter_many(Purpose::Read, 1),
-            Err(Refused { held: 3, limit: 3 })
+            Err(AdmissionRefused { held: 3, limit: 3 })
         );
         admission.enter_many(Purpose::Serve, 1).unwrap();
         assert_eq!(
             admission.enter_many(Purpose::Serve, 1),
-            Err(Refused { held: 4, limit: 4 })
+            Err(AdmissionRefused { held: 4, limit: 4 })
         );
-        assert_eq!(admission.held(), Held { read: 3, serve: 1 });
+        assert_eq!(admission.held(), HeldPages { read: 3, serve: 1 });
     }
 
     #[test]
@@ -172,7 +172,7 @@ mod tests {
         }
         assert_eq!(
             admission.enter_many(Purpose::Read, 1),
-            Err(Refused { held: 4, limit: 4 })
+            Err(AdmissionRefused { held: 4, limit: 4 })
         );
         admission.leave(Purpose::Serve);
         admission.enter_many(Purpose::Read, 1).unwrap();
@@ -183,7 +183,7 @@ mod tests {
         let admission = PageAdmission::new(4, 1);
         assert_eq!(
             admission.enter_many(Purpose::Read, 4),
-            Err(Refused { held: 0, limit: 3 })
+            Err(AdmissionRefused { held: 0, limit: 3 })
         );
         admission.enter_many(Purpose::Read, 3).unwrap();
         admission.enter_many(Purpose::Read, 1).unwrap_err();

@@ -34,7 +34,7 @@ fn beyond_own(slabs: u32) -> u32 {
 }
 
 /// A pool that shares its memory.
-pub(crate) trait Member: Send + Sync {
+pub(crate) trait BudgetMember: Send + Sync {
     /// Called when memory has returned to the budget, on the thread that returns it.
     fn memory_returned(&self);
 }
@@ -52,7 +52,7 @@ pub struct Budget {
     held: AtomicU32,
     pools: AtomicU32,
     /// The pools, which are told of memory that has returned.
-    members: Mutex<Vec<Weak<dyn Member>>>,
+    members: Mutex<Vec<Weak<dyn BudgetMember>>>,
 }
 
 impl Budget {
@@ -107,7 +107,7 @@ impl Budget {
     }
 
     /// Tells `pool` from now on of memory that has returned.
-    pub(crate) fn tell(&self, pool: Weak<dyn Member>) {
+    pub(crate) fn tell(&self, pool: Weak<dyn BudgetMember>) {
         let mut members = lock(&self.members);
         members.retain(|member| member.strong_count() > 0);
         members.push(pool);
@@ -116,7 +116,7 @@ impl Budget {
     /// Tells all pools that memory has returned.
     pub(crate) fn announce(&self) {
         // Not under the lock: this may drop the last reference to a pool, which announces again.
-        let members: Vec<Weak<dyn Member>> = lock(&self.members).clone();
+        let members: Vec<Weak<dyn BudgetMember>> = lock(&self.members).clone();
         for pool in members.iter().filter_map(Weak::upgrade) {
             pool.memory_returned();
         }

@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A function that is called when memory has returned.
-pub type Listener = Arc<dyn Fn() + Send + Sync>;
+pub type ReleaseListener = Arc<dyn Fn() + Send + Sync>;
 
 /// The start of a look, in both halves of `EventCount::looks`.
 const LOOK: u64 = (1 << 32) + 1;
@@ -58,7 +58,7 @@ pub(crate) struct EventCount {
     /// Notified after `epoch` was incremented.
     epoch_grew: Condvar,
     /// The list is replaced as a whole, so that listeners are called without a lock.
-    listeners: Mutex<Arc<Vec<Listener>>>,
+    listeners: Mutex<Arc<Vec<ReleaseListener>>>,
 }
 
 impl EventCount {
@@ -73,7 +73,7 @@ impl EventCount {
         }
     }
 
-    pub(crate) fn listen(&self, listener: Listener) {
+    pub(crate) fn listen(&self, listener: ReleaseListener) {
         let mut listeners = lock(&self.listeners);
         let mut more = Vec::clone(&listeners);
         more.push(listener);

@@ -27,7 +27,7 @@ const CHANGED: usize = 25;
 const LEAST: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum GuardPlan {
     Packed,
     /// Make the block in both ways; [`Guard::tell`] chooses.
     Both,
@@ -72,15 +72,15 @@ impl Guard {
 
     /// Plans the next block, if [`skips_rows`](Self::skips_rows) returned false for it. `repeat`
     /// says whether its rows repeat nearby.
-    pub fn plan(&mut self, repeat: bool) -> Plan {
+    pub fn plan(&mut self, repeat: bool) -> GuardPlan {
         let news = self.packed && repeat && !self.repeated;
         self.repeated = repeat;
         self.since = self.since.saturating_add(1);
         if self.left == 0 || news {
-            return Plan::Both;
+            return GuardPlan::Both;
         }
         self.left -= 1;
-        Plan::Packed
+        GuardPlan::Packed
     }
 
     /// Returns whether a packed block has become so long that the codec must be tried too.
@@ -122,7 +122,7 @@ mod tests {
     fn tries(guard: &mut Guard, blocks: usize, packed: usize, codec: usize) -> Vec<usize> {
         (0..blocks)
             .filter(|_| {
-                let tried = !guard.skips_rows() && guard.plan(false) == Plan::Both;
+                let tried = !guard.skips_rows() && guard.plan(false) == GuardPlan::Both;
                 if tried {
                     guard.tell(Some(packed), codec, 10_000);
                 }
@@ -135,7 +135,7 @@ mod tests {
     fn the_pause_doubles_while_one_way_wins() {
         let mut guard = Guard::new(TailCodec::Lz4);
         assert_eq!(tries(&mut guard, 100, 500, 1000), [0, 2, 6, 14, 30, 62]);
-        assert_eq!(guard.plan(false), Plan::Packed);
+        assert_eq!(guard.plan(false), GuardPlan::Packed);
         // The other way wins from the next try on.
         let found = tries(&mut guard, 100, 1000, 500);
         assert_eq!(&found[1..4], [found[0] + 2, found[0] + 6, found[0] + 14]);
@@ -167,11 +167,11 @@ mod tests {
     fn a_change_is_tried_at_once() {
         let mut guard = Guard::new(TailCodec::Lz4);
         tries(&mut guard, 20, 500, 1000);
-        assert_eq!(guard.plan(false), Plan::Packed);
-        assert_eq!(guard.plan(true), Plan::Both);
+        assert_eq!(guard.plan(false), GuardPlan::Packed);
+        assert_eq!(guard.plan(true), GuardPlan::Both);
         guard.tell(Some(500), 1000, 10_000);
         // The rows still repeat, and packing won.
-        assert_eq!(guard.plan(true), Plan::Packed);
+        assert_eq!(guard.plan(true), GuardPlan::Packed);
         // Longer blocks count as a change once a few blocks have passed.
         assert!(!guard.is_changed(700, 10_000));
         tries(&mut guard, 20, 500, 1000);

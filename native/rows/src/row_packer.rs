@@ -2,7 +2,7 @@
 
 use crate::block::{row_block_checksum, write_header, Method, TailCodec, HEADER_BYTES};
 use crate::compress_error::CompressError;
-use crate::guard::{Guard, Plan};
+use crate::guard::{Guard, GuardPlan};
 use crate::row_block::{BodyEncoder, Choices};
 
 /// The first tries measure whether texts are worth their columns; after them only one try in
@@ -122,7 +122,7 @@ impl RowPacker {
             return Ok(Made::Codec(codec.block(piece, out)?));
         }
         let plan = self.guard.plan(self.encoder.repeats(piece));
-        let measure = plan == Plan::Both && self.asks_about_texts();
+        let measure = plan == GuardPlan::Both && self.asks_about_texts();
         let packed = self.pack(piece, out, codec, measure);
         let Some(bytes) = packed else {
             let bytes = codec.block(piece, out)?;
@@ -130,10 +130,10 @@ impl RowPacker {
             self.guard.tell(None, bytes, piece.len());
             return Ok(Made::Codec(bytes));
         };
-        if plan == Plan::Packed && !self.guard.is_changed(bytes, piece.len()) {
+        if plan == GuardPlan::Packed && !self.guard.is_changed(bytes, piece.len()) {
             return Ok(Made::Rows { bytes, codec: None });
         }
-        if plan == Plan::Packed {
+        if plan == GuardPlan::Packed {
             self.tries = 0;
         }
         let Some(spare) = spare(&mut self.spare, out.len()) else {

@@ -53,4 +53,4 @@ pub use replica::order;
 pub use service::{Service, ServiceError};
 pub use socket::{receive, send, Received, SocketError};
 pub use status::{ask_status, Figures, Status};
-pub use tell::{tell, Member, MAX_SHUFFLES};
+pub use tell::{tell, ApplicationMember, MAX_SHUFFLES};

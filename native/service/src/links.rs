@@ -23,7 +23,7 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum OutputFile {
     Index,
     Data,
 }
@@ -34,15 +34,15 @@ pub(crate) struct Link {
     pub(crate) kind: Kind,
     pub(crate) id: OutputId,
     pub(crate) generation: u64,
-    pub(crate) part: Part,
+    pub(crate) part: OutputFile,
 }
 
 impl Link {
     pub(crate) fn name(self) -> String {
         let Self { id, generation, .. } = self;
         let end = match self.part {
-            Part::Index => "index",
-            Part::Data => "data",
+            OutputFile::Index => "index",
+            OutputFile::Data => "data",
         };
         let start = match self.kind {
             Kind::Own => "",
@@ -54,8 +54,8 @@ impl Link {
     /// Reads what `name` writes, and nothing else.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (ids, part) = match name.rsplit_once('.')? {
-            (ids, "index") => (ids, Part::Index),
-            (ids, "data") => (ids, Part::Data),
+            (ids, "index") => (ids, OutputFile::Index),
+            (ids, "data") => (ids, OutputFile::Data),
             _ => return None,
         };
         let (kind, ids) = match ids.strip_prefix(REPLICA) {

@@ -17,7 +17,7 @@ pub const MAX_SHUFFLES: usize = 1_024;
 const MEMORY: u64 = Budget::OWN_BYTES;
 
 /// A member of an application, as its services know it.
-pub struct Member {
+pub struct ApplicationMember {
     /// Spark's id.
     pub application: String,
     /// Whether the application's connections are sealed.
@@ -33,7 +33,7 @@ pub struct Member {
 /// # Errors
 /// There is no endpoint.
 pub fn tell(
-    member: &Member,
+    member: &ApplicationMember,
     cards: &[Vec<u8>],
     removed: &[u32],
     ended: bool,

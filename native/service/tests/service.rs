@@ -10,8 +10,8 @@ mod host;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_service::{
-    ask_status, receive, send, tell, Client, ClientError, Hello, Member, Options, Refusal, Reply,
-    Request, Service, Token, Users, SOCKET,
+    ask_status, receive, send, tell, ApplicationMember, Client, ClientError, Hello, Options,
+    Refusal, Reply, Request, Service, Token, Users, SOCKET,
 };
 use faro_wire::Card;
 use host::{id, options, Host, IDLE};
@@ -508,8 +508,8 @@ fn one_connection_too_many_hears_of_the_limit() {
     until("a connection is free", || host.client(1).is_ok());
 }
 
-fn member(application: u8) -> Member {
-    Member {
+fn member(application: u8) -> ApplicationMember {
+    ApplicationMember {
         application: format!("app-{application}"),
         sealed: false,
         secret: Default::default(),

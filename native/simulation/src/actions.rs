@@ -1,10 +1,10 @@
 //! Applies the plan's actions to a run: requests, faults, map outputs.
 
-use crate::caller::{End, Pending};
+use crate::caller::{PendingRequest, RequestEnd};
 use crate::fabric::World;
 use crate::node::{no_lease_is_out, Node, Planned};
 use crate::run::Run;
-use crate::step::{Action, Step};
+use crate::step::{PlannedAction, RunStep};
 use faro_sync::lock;
 use faro_wire::OutputId;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ impl Run<'_> {
     ///
     /// # Errors
     /// Fails if an invariant is violated.
-    pub(crate) fn act(&mut self, action: Action) -> Result<(), String> {
+    pub(crate) fn act(&mut self, action: PlannedAction) -> Result<(), String> {
         lock(&self.world).core.note(format_args!("{action:?}"));
         match action {
-            Action::Ask(number) => self.ask(number)?,
-            Action::Cancel(number) => {
+            PlannedAction::Ask(number) => self.ask(number)?,
+            PlannedAction::Cancel(number) => {
                 let node = self.plan.requests[number].from;
                 let mut pending = self.nodes[node].pending.iter();
                 let found = pending.find(|(_, pending)| pending.number == number);
@@ -27,28 +27,28 @@ impl Run<'_> {
                     self.follow(node);
                 }
             }
-            Action::Sleep(node) => self.nodes[node].asleep_until = Some(self.plan.calm),
-            Action::Wake(node) => self.wake(node),
-            Action::Cut(from, to) => {
+            PlannedAction::Sleep(node) => self.nodes[node].asleep_until = Some(self.plan.calm),
+            PlannedAction::Wake(node) => self.wake(node),
+            PlannedAction::Cut(from, to) => {
                 let World { core, network } = &mut *lock(&self.world);
                 network.cut_between(core, (from, to));
             }
-            Action::Hog { node, pages } => self.hog(node, pages),
-            Action::Unhog(node) => self.nodes[node].hog.clear(),
-            Action::Restart(node) => self.restart(node)?,
-            Action::LoseDevice(node) => {
+            PlannedAction::Hog { node, pages } => self.hog(node, pages),
+            PlannedAction::Unhog(node) => self.nodes[node].hog.clear(),
+            PlannedAction::Restart(node) => self.restart(node)?,
+            PlannedAction::LoseDevice(node) => {
                 let World { core, network } = &mut *lock(&self.world);
                 if self.plan.nodes[node].fabrics.len() > 1 {
                     network.lose_device(core, self.nodes[node].sites[0]);
                 }
             }
-            Action::Commit { node, shuffle, map } => self.commit(node, shuffle, map),
-            Action::Forget(shuffle) => {
+            PlannedAction::Commit { node, shuffle, map } => self.commit(node, shuffle, map),
+            PlannedAction::Forget(shuffle) => {
                 for node in &self.nodes {
                     node.endpoint.endpoint().forget_shuffle(shuffle);
                 }
             }
-            Action::Calm => {
+            PlannedAction::Calm => {
                 for node in 0..self.nodes.len() {
                     self.nodes[node].hog.clear();
                     self.wake(node);
@@ -66,7 +66,7 @@ impl Run<'_> {
             self.nodes[node].planned = Planned::default();
             self.follow(node);
             let core = &mut lock(&self.world).core;
-            core.at(core.now, Step::Release { node });
+            core.at(core.now, RunStep::Release { node });
         }
     }
 
@@ -76,7 +76,7 @@ impl Run<'_> {
         let now = self.now();
         if self.nodes[from].asleep_until.is_some() {
             // A sleeping process makes no request.
-            self.ends[number] = Some((now, End::NotAsked));
+            self.ends[number] = Some((now, RequestEnd::NotAsked));
             return Ok(());
         }
         let other = &self.nodes[to];
@@ -88,7 +88,7 @@ impl Run<'_> {
             .fetch(peer, &request.blocks, self.plan.timeout)
             .map_err(|error| format!("request {number}: {error}"))?;
         self.begun[number] = Some(now);
-        let pending = Pending {
+        let pending = PendingRequest {
             number,
             blocks: request.blocks.clone(),
             received: 0,
@@ -116,7 +116,7 @@ impl Run<'_> {
         let now = self.now();
         let killed = std::mem::take(&mut self.nodes[node].pending);
         for pending in killed.into_values() {
-            self.ends[pending.number] = Some((now, End::NotAsked));
+            self.ends[pending.number] = Some((now, RequestEnd::NotAsked));
         }
         let its = &mut self.nodes[node];
         its.kept.clear();

@@ -1,13 +1,13 @@
 //! The caller of an endpoint: checks that its requests get the blocks that they ask for.
 
-use crate::outputs::Outputs;
+use crate::outputs::MapOutputs;
 use faro_endpoint::{Completion, Delivery};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::{BlockId, BlockStatus};
 use std::time::Duration;
 
 /// A request that has not ended.
-pub(crate) struct Pending {
+pub(crate) struct PendingRequest {
     /// The request's number in the plan.
     pub(crate) number: usize,
     pub(crate) blocks: Vec<BlockId>,
@@ -19,14 +19,14 @@ pub(crate) struct Pending {
 
 /// The end of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum RequestEnd {
     Right,
     Failed(FetchErrorCode, String),
     /// Its caller was killed, or slept at the time of the request.
     NotAsked,
 }
 
-impl Pending {
+impl PendingRequest {
     /// Checks a completion. Returns the request's end if it was the last one.
     ///
     /// # Errors
@@ -34,8 +34,8 @@ impl Pending {
     pub(crate) fn take(
         &mut self,
         completion: &Completion,
-        outputs: &Outputs,
-    ) -> Result<Option<End>, String> {
+        outputs: &MapOutputs,
+    ) -> Result<Option<RequestEnd>, String> {
         let (first, count) = (
             completion.first_block as usize,
             completion.block_count as usize,
@@ -53,14 +53,15 @@ impl Pending {
             Ok(delivery) => {
                 check(delivery, blocks, outputs)?;
                 match (completion.last, self.received == self.blocks.len()) {
-                    (true, true) => Ok(Some(End::Right)),
+                    (true, true) => Ok(Some(RequestEnd::Right)),
                     (false, _) => Ok(None),
                     (true, false) => Err("the last blocks came before all had".to_owned()),
                 }
             }
-            Err(failure) if completion.last => {
-                Ok(Some(End::Failed(failure.code, failure.detail.clone())))
-            }
+            Err(failure) if completion.last => Ok(Some(RequestEnd::Failed(
+                failure.code,
+                failure.detail.clone(),
+            ))),
             Err(failure) => Err(format!("a failure that is not the last: {failure:?}")),
         }
     }
@@ -73,7 +74,7 @@ impl Pending {
 pub(crate) fn check(
     delivery: &Delivery,
     blocks: &[BlockId],
-    outputs: &Outputs,
+    outputs: &MapOutputs,
 ) -> Result<(), String> {
     let mut slices = delivery.slices.iter().map(|slice| {
         let from = slice.offset as usize;

@@ -1,7 +1,7 @@
 //! The state that all parts of a simulation share: the time, the dice, the agenda and the trace.
 
 use crate::dice::Dice;
-use crate::step::Step;
+use crate::step::RunStep;
 use crate::trace::Trace;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,32 +11,32 @@ use std::time::{Duration, Instant};
 /// Virtual time since the simulation began.
 pub(crate) type Time = Duration;
 
-struct Due {
+struct DueEvent {
     at: Time,
     /// A random number of the seed, which orders the steps of the same moment.
     tie: u64,
     sequence: u64,
-    step: Step,
+    step: RunStep,
 }
 
-impl Due {
+impl DueEvent {
     fn key(&self) -> (Time, u64, u64) {
         (self.at, self.tie, self.sequence)
     }
 }
 
-impl PartialEq for Due {
+impl PartialEq for DueEvent {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
-impl Eq for Due {}
-impl PartialOrd for Due {
+impl Eq for DueEvent {}
+impl PartialOrd for DueEvent {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
-impl Ord for Due {
+impl Ord for DueEvent {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
@@ -48,7 +48,7 @@ pub(crate) struct Core {
     pub(crate) dice: Dice,
     pub(crate) trace: Trace,
     start: Instant,
-    agenda: BinaryHeap<Reverse<Due>>,
+    agenda: BinaryHeap<Reverse<DueEvent>>,
     sequence: u64,
     steps: u64,
 }
@@ -67,9 +67,9 @@ impl Core {
     }
 
     /// Plans a step for a time, or for now if that time has passed.
-    pub(crate) fn at(&mut self, at: Time, step: Step) {
+    pub(crate) fn at(&mut self, at: Time, step: RunStep) {
         self.sequence += 1;
-        self.agenda.push(Reverse(Due {
+        self.agenda.push(Reverse(DueEvent {
             at: at.max(self.now),
             tie: self.dice.next(),
             sequence: self.sequence,
@@ -79,7 +79,7 @@ impl Core {
 
     /// Takes the next step and sets the time to the step's. If there is no step up to `end`, sets
     /// the time to `end` and returns `None`.
-    pub(crate) fn next(&mut self, end: Time) -> Option<(Time, Step)> {
+    pub(crate) fn next(&mut self, end: Time) -> Option<(Time, RunStep)> {
         if self.agenda.peek().is_none_or(|due| due.0.at > end) {
             self.now = end;
             return None;

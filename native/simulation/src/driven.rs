@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::dice::Dice;
 use crate::fabric::{SimulatedFabric, World};
 use crate::network::{Conditions, Network, Pace};
-use crate::step::Step;
+use crate::step::RunStep;
 use crate::trace::Trace;
 use faro_fabric::{Event, Fabric, FabricError, FabricKind, Identity, Intercept, Intercepted};
 use faro_sync::lock;
@@ -113,8 +113,8 @@ impl Drive {
             });
             match next {
                 None => return,
-                Some((_, Step::Network(step))) => network.step(core, step),
-                Some((at, Step::Turn { site })) => {
+                Some((_, RunStep::Network(step))) => network.step(core, step),
+                Some((at, RunStep::Turn { site })) => {
                     let its = &mut network.sites[site];
                     if its.turn_at == Some(at) {
                         (its.turn_at, its.last_turn) = (None, at);

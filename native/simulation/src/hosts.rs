@@ -7,8 +7,8 @@
 //! as all would be. What the others would do among themselves adds no connection to this host.
 
 use crate::dice::Dice;
-use crate::outputs::Outputs;
-use crate::plan::Plan;
+use crate::outputs::MapOutputs;
+use crate::plan::RunPlan;
 use crate::report::Violation;
 use crate::run::Run;
 use faro_fabric::verbs::FIRST_CONNECTION_BYTES;
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 /// A cluster.
 #[derive(Debug, Clone, Copy)]
-pub struct Hosts {
+pub struct Cluster {
     pub hosts: usize,
     /// Of each host.
     pub executors: usize,
@@ -29,7 +29,7 @@ pub struct Hosts {
 
 /// The connections of a host's processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Connections {
+pub struct HostConnections {
     /// Of each executor.
     pub executor: usize,
     /// Of these, to processes of other hosts.
@@ -40,7 +40,7 @@ pub struct Connections {
     pub host_to_others: usize,
 }
 
-impl Connections {
+impl HostConnections {
     /// Returns the registered memory that `connections` connections take over verbs before they are
     /// busy.
     #[must_use]
@@ -49,7 +49,7 @@ impl Connections {
     }
 }
 
-impl Hosts {
+impl Cluster {
     fn processes_of_host(self) -> usize {
         self.executors + usize::from(self.services)
     }
@@ -68,7 +68,7 @@ impl Hosts {
     ///
     /// # Errors
     /// Fails if a read fails, an invariant is violated, or the executors of the host differ.
-    pub fn count(self, outputs: &Outputs) -> Result<Connections, Violation> {
+    pub fn count(self, outputs: &MapOutputs) -> Result<HostConnections, Violation> {
         let of_host = self.processes_of_host();
         let nodes = self.hosts * of_host;
         let is_first = |process: usize| process < of_host;
@@ -81,13 +81,13 @@ impl Hosts {
             .filter(|(reader, owner)| !self.one_host || is_first(*reader) || is_first(*owner))
             .collect();
         let mut dice = Dice::new(1);
-        let plan = Plan::of_reads(nodes, &reads, &mut dice, outputs);
+        let plan = RunPlan::of_reads(nodes, &reads, &mut dice, outputs);
         let mut run = Run::of(plan, dice, false, outputs)?;
         self.counted(&mut run, reads.len())
             .map_err(Violation::before)
     }
 
-    fn counted(self, run: &mut Run<'_>, reads: usize) -> Result<Connections, String> {
+    fn counted(self, run: &mut Run<'_>, reads: usize) -> Result<HostConnections, String> {
         run.until_all_have_ended()?;
         if run.right != reads {
             return Err(format!("{} of {reads} reads got their bytes", run.right));
@@ -110,7 +110,7 @@ impl Hosts {
             true => (1, 2 * self.executors),
             false => (self.executors - 1, self.executors * (self.executors - 1)),
         };
-        Ok(Connections {
+        Ok(HostConnections {
             executor: executors[0],
             executor_to_others: executors[0] - of_executor,
             service: service.first().copied().unwrap_or(0),

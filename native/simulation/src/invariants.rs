@@ -1,7 +1,7 @@
 //! Checks what must hold at the end of every run.
 
 use crate::node::Node;
-use crate::plan::{Plan, SECOND};
+use crate::plan::{RunPlan, SECOND};
 use crate::run::Run;
 use faro_sync::lock;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const LEVELS: [&str; 4] = [
 /// A thread that waits this long has no work in any of its services.
 const IDLE: Duration = Duration::from_secs(1);
 
-impl Plan {
+impl RunPlan {
     /// Returns the time within which a request must end after the last fault. It may have three
     /// faults on each of two fabrics, wait for its server's room, and wait for memory.
     pub(crate) fn bound_of_a_request(&self) -> Duration {

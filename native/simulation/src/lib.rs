@@ -40,8 +40,8 @@ mod step;
 mod trace;
 
 pub use driven::DrivenNetwork;
-pub use hosts::{Connections, Hosts};
-pub use outputs::Outputs;
+pub use hosts::{Cluster, HostConnections};
+pub use outputs::MapOutputs;
 pub use plan::Profile;
 pub use report::{Report, Violation};
 
@@ -72,7 +72,7 @@ impl Seed {
     ///
     /// # Errors
     /// Fails if an invariant is violated or code panics.
-    pub fn run(self, outputs: &Outputs) -> Result<Report, Violation> {
+    pub fn run(self, outputs: &MapOutputs) -> Result<Report, Violation> {
         let seed = self.seed;
         let run = || run::Run::new(seed, self.profile, self.prints, outputs)?.finish();
         catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {

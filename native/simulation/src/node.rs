@@ -1,10 +1,10 @@
 //! One process: an endpoint, its Java side, and its caller.
 
-use crate::caller::{check, Pending};
+use crate::caller::{check, PendingRequest};
 use crate::core::Time;
 use crate::fabric::{SimulatedFabric, World};
-use crate::outputs::Outputs;
-use crate::plan::Plan;
+use crate::outputs::MapOutputs;
+use crate::plan::RunPlan;
 use faro_endpoint::{Completion, Config, ExchangeConfig, FabricChoice, Stepped};
 use faro_fabric::Fabric;
 use faro_pool::{Lease, Pool, MIN_LIMIT_BYTES};
@@ -18,7 +18,7 @@ use std::time::Duration;
 const LIVES: u128 = 1_000;
 
 /// Blocks that the caller keeps.
-pub(crate) struct Kept {
+pub(crate) struct KeptBlocks {
     pub(crate) until: Time,
     completion: Completion,
     blocks: Vec<BlockId>,
@@ -41,8 +41,8 @@ pub(crate) struct Node {
     pub(crate) life: u128,
     /// The node's handles of other processes, by node and life.
     peers: BTreeMap<(usize, u128), u64>,
-    pub(crate) pending: BTreeMap<u64, Pending>,
-    pub(crate) kept: Vec<Kept>,
+    pub(crate) pending: BTreeMap<u64, PendingRequest>,
+    pub(crate) kept: Vec<KeptBlocks>,
     pub(crate) hog: Vec<Lease>,
     pub(crate) planned: Planned,
     /// The time before which it takes no step.
@@ -56,7 +56,7 @@ impl Node {
     /// Fails if the endpoint does not start.
     pub(crate) fn start(
         world: &Arc<Mutex<World>>,
-        plan: &Plan,
+        plan: &RunPlan,
         node: usize,
         life: u128,
     ) -> Result<Self, String> {
@@ -117,7 +117,7 @@ impl Node {
     }
 
     /// Answers the endpoint's questions where map outputs are, as its Java side would.
-    pub(crate) fn answer_questions(&mut self, outputs: &Outputs) {
+    pub(crate) fn answer_questions(&mut self, outputs: &MapOutputs) {
         let endpoint = self.endpoint.endpoint();
         for id in endpoint.unresolved(64, Duration::ZERO) {
             endpoint.resolve(id, outputs.files(id));
@@ -126,7 +126,7 @@ impl Node {
 
     /// Keeps a completion for the caller until a time.
     pub(crate) fn keep(&mut self, until: Time, completion: Completion, blocks: Vec<BlockId>) {
-        self.kept.push(Kept {
+        self.kept.push(KeptBlocks {
             until,
             completion,
             blocks,
@@ -138,7 +138,7 @@ impl Node {
     ///
     /// # Errors
     /// Fails if bytes have changed.
-    pub(crate) fn release(&mut self, now: Time, outputs: &Outputs) -> Result<(), String> {
+    pub(crate) fn release(&mut self, now: Time, outputs: &MapOutputs) -> Result<(), String> {
         let (due, kept) = std::mem::take(&mut self.kept)
             .into_iter()
             .partition::<Vec<_>, _>(|kept| kept.until <= now);

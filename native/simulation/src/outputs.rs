@@ -30,7 +30,7 @@ pub(crate) enum Size {
     Huge,
 }
 
-struct Output {
+struct SimulatedOutput {
     files: OutputFiles,
     bytes: Vec<u8>,
     /// The offset of each partition in bytes, and the end of the last one.
@@ -38,12 +38,12 @@ struct Output {
 }
 
 /// Map outputs on disk, and their bytes.
-pub struct Outputs {
-    outputs: Vec<Output>,
+pub struct MapOutputs {
+    outputs: Vec<SimulatedOutput>,
     _directory: TempDir,
 }
 
-impl Outputs {
+impl MapOutputs {
     /// Writes the map outputs to a temporary directory.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Outputs {
         })
     }
 
-    fn of(&self, map: i64) -> Option<&Output> {
+    fn of(&self, map: i64) -> Option<&SimulatedOutput> {
         let known = (0..UNKNOWN).contains(&map);
         known.then(|| &self.outputs[map as usize % SHAPES.len()])
     }
@@ -118,7 +118,7 @@ fn write(
     number: usize,
     lengths: &[usize],
     dice: &mut Dice,
-) -> io::Result<Output> {
+) -> io::Result<SimulatedOutput> {
     let files = OutputFiles {
         data: directory.join(format!("{number}.data")),
         index: directory.join(format!("{number}.index")),
@@ -139,7 +139,7 @@ fn write(
         .collect();
     std::fs::write(&files.index, index)?;
     std::fs::write(&files.data, &bytes)?;
-    Ok(Output {
+    Ok(SimulatedOutput {
         files,
         bytes,
         offsets,

@@ -1,15 +1,15 @@
 //! Runs a seed step by step: its processes, its network and its plan.
 
-use crate::caller::End;
+use crate::caller::RequestEnd;
 use crate::core::{Core, Time};
 use crate::dice::Dice;
 use crate::fabric::World;
 use crate::network::Network;
 use crate::node::{no_lease_is_out, Node};
-use crate::outputs::Outputs;
-use crate::plan::{Plan, Profile, MILLI, SECOND};
+use crate::outputs::MapOutputs;
+use crate::plan::{Profile, RunPlan, MILLI, SECOND};
 use crate::report::{Report, Violation};
-use crate::step::Step;
+use crate::step::RunStep;
 use crate::trace::Trace;
 use faro_endpoint::Turn;
 use faro_sync::lock;
@@ -24,13 +24,13 @@ const COMPLETIONS: usize = 64;
 
 /// One run of a seed.
 pub(crate) struct Run<'a> {
-    pub(crate) plan: Plan,
-    pub(crate) outputs: &'a Outputs,
+    pub(crate) plan: RunPlan,
+    pub(crate) outputs: &'a MapOutputs,
     pub(crate) world: Arc<Mutex<World>>,
     simulated: Simulated,
     pub(crate) nodes: Vec<Node>,
     /// The time and the kind of each request's end, by the request's number.
-    pub(crate) ends: Vec<Option<(Time, End)>>,
+    pub(crate) ends: Vec<Option<(Time, RequestEnd)>>,
     pub(crate) begun: Vec<Option<Time>>,
     pub(crate) right: usize,
     failed: usize,
@@ -46,11 +46,11 @@ impl<'a> Run<'a> {
         seed: u64,
         profile: Option<Profile>,
         prints: bool,
-        outputs: &'a Outputs,
+        outputs: &'a MapOutputs,
     ) -> Result<Self, Violation> {
         let mut dice = Dice::new(seed);
         let rolled = Profile::ALL[dice.place(Profile::ALL.len())];
-        let plan = Plan::roll(profile.unwrap_or(rolled), &mut dice, outputs);
+        let plan = RunPlan::roll(profile.unwrap_or(rolled), &mut dice, outputs);
         Self::of(plan, dice, prints, outputs)
     }
 
@@ -59,10 +59,10 @@ impl<'a> Run<'a> {
     /// # Errors
     /// Fails if an endpoint does not start.
     pub(crate) fn of(
-        plan: Plan,
+        plan: RunPlan,
         mut dice: Dice,
         prints: bool,
-        outputs: &'a Outputs,
+        outputs: &'a MapOutputs,
     ) -> Result<Self, Violation> {
         let simulated = Simulated::begin(dice.next(), plan.resident);
         let mut network = Network::new(plan.conditions.clone());
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
             plan.nodes.len()
         ));
         for (at, action) in &plan.actions {
-            core.at(*at, Step::Plan(action.clone()));
+            core.at(*at, RunStep::Plan(action.clone()));
         }
         let world = Arc::new(Mutex::new(World { core, network }));
         let mut run = Self {
@@ -168,47 +168,47 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn step(&mut self, at: Time, step: Step) -> Result<(), String> {
+    fn step(&mut self, at: Time, step: RunStep) -> Result<(), String> {
         match step {
-            Step::Network(step) => {
+            RunStep::Network(step) => {
                 let World { core, network } = &mut *lock(&self.world);
                 network.step(core, step);
             }
-            Step::Turn { site } => self.turn(at, site)?,
-            Step::Files { node } => {
-                if !self.sleeps(node, Step::Files { node }) {
+            RunStep::Turn { site } => self.turn(at, site)?,
+            RunStep::Files { node } => {
+                if !self.sleeps(node, RunStep::Files { node }) {
                     self.nodes[node].planned.files = false;
                     self.nodes[node].endpoint.read_files();
                     self.follow(node);
                 }
             }
-            Step::Questions { node } => {
-                if !self.sleeps(node, Step::Questions { node }) {
+            RunStep::Questions { node } => {
+                if !self.sleeps(node, RunStep::Questions { node }) {
                     self.nodes[node].planned.questions = false;
                     self.nodes[node].answer_questions(self.outputs);
                     self.follow(node);
                 }
             }
-            Step::Completions { node } => {
-                if !self.sleeps(node, Step::Completions { node }) {
+            RunStep::Completions { node } => {
+                if !self.sleeps(node, RunStep::Completions { node }) {
                     self.nodes[node].planned.completions = false;
                     self.take_completions(node)?;
                     self.follow(node);
                 }
             }
-            Step::Release { node } => {
-                if !self.sleeps(node, Step::Release { node }) {
+            RunStep::Release { node } => {
+                if !self.sleeps(node, RunStep::Release { node }) {
                     self.nodes[node].release(at, self.outputs)?;
                 }
             }
-            Step::Plan(action) => self.act(action)?,
+            RunStep::Plan(action) => self.act(action)?,
         }
         self.hear_rings();
         Ok(())
     }
 
     /// If a process sleeps, puts its step off until it wakes. Returns whether it sleeps.
-    fn sleeps(&self, node: usize, step: Step) -> bool {
+    fn sleeps(&self, node: usize, step: RunStep) -> bool {
         let Some(until) = self.nodes[node].asleep_until else {
             return false;
         };
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
         if let Some(until) = self.nodes[node].asleep_until {
             let World { core, network } = &mut *lock(&self.world);
             network.sites[site].turn_at = Some(until);
-            core.at(until, Step::Turn { site });
+            core.at(until, RunStep::Turn { site });
             return Ok(());
         }
         {
@@ -257,15 +257,15 @@ impl<'a> Run<'a> {
         let planned = &mut its.planned;
         if its.endpoint.has_files_to_read() && !std::mem::replace(&mut planned.files, true) {
             let takes = core.dice.one_of(&[MILLI / 50, MILLI / 10, MILLI * 2]);
-            core.at(core.now + takes, Step::Files { node });
+            core.at(core.now + takes, RunStep::Files { node });
         }
         if its.endpoint.has_questions() && !std::mem::replace(&mut planned.questions, true) {
             let takes = core.dice.time(MILLI / 20..MILLI * 5);
-            core.at(core.now + takes, Step::Questions { node });
+            core.at(core.now + takes, RunStep::Questions { node });
         }
         if its.endpoint.has_completions() && !std::mem::replace(&mut planned.completions, true) {
             let takes = core.dice.time(MILLI / 1_000..MILLI / 5);
-            core.at(core.now + takes, Step::Completions { node });
+            core.at(core.now + takes, RunStep::Completions { node });
         }
     }
 
@@ -314,7 +314,7 @@ impl<'a> Run<'a> {
                 core.note(format_args!("answer {number} {first} {count} {ended:?}"));
                 // While memory is scarce, blocks are not kept; the datapath does the same.
                 if !keeps.is_zero() && !completion.scarce {
-                    core.at(now + keeps, Step::Release { node });
+                    core.at(now + keeps, RunStep::Release { node });
                     its.keep(now + keeps, completion, blocks);
                 }
             }
@@ -325,18 +325,18 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn ended(&mut self, number: usize, end: End) -> Result<(), String> {
+    fn ended(&mut self, number: usize, end: RequestEnd) -> Result<(), String> {
         let now = self.now();
         let request = &self.plan.requests[number];
         let took = now - self.begun[number].unwrap_or(now);
         match end {
-            End::Right => self.right += 1,
-            End::Failed(..) => self.failed += 1,
-            End::NotAsked => {}
+            RequestEnd::Right => self.right += 1,
+            RequestEnd::Failed(..) => self.failed += 1,
+            RequestEnd::NotAsked => {}
         }
         if request.is_healthy {
             self.slowest_healthy = self.slowest_healthy.max(took);
-            if end != End::Right {
+            if end != RequestEnd::Right {
                 return Err(format!(
                     "request {number}, which nothing went wrong with, failed after {took:?}: {end:?}"
                 ));

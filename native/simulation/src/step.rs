@@ -5,7 +5,7 @@ pub(crate) type LinkId = u64;
 
 /// One step of a run. It takes no virtual time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum RunStep {
     /// The network does something.
     Network(NetworkStep),
     /// A progress thread takes a turn.
@@ -19,7 +19,7 @@ pub(crate) enum Step {
     /// A node's caller drops the blocks that it has kept for long enough.
     Release { node: usize },
     /// The plan takes an action.
-    Plan(Action),
+    Plan(PlannedAction),
 }
 
 /// A step of the network.
@@ -30,32 +30,32 @@ pub(crate) enum NetworkStep {
     /// The dialler gives up.
     GivenUp(LinkId),
     /// The dialler learns that the connection was refused.
-    Refused(LinkId, Refusal),
+    Refused(LinkId, ConnectRefusal),
     /// A packet from that end arrives.
-    Arrived(LinkId, End),
+    Arrived(LinkId, ConnectionEnd),
     /// An end notices that its connection is lost.
-    Noticed(LinkId, End),
+    Noticed(LinkId, ConnectionEnd),
     /// A device returns revoked memory to its owner.
     LetGo { site: usize, key: u64 },
 }
 
 /// The reason that a connection was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum ConnectRefusal {
     Nobody,
     AnotherEndpoint,
 }
 
 /// An end of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ConnectionEnd {
     /// The end that has begun the connection.
     Dialler,
     /// The end that accepts it.
     Acceptor,
 }
 
-impl End {
+impl ConnectionEnd {
     pub(crate) fn other(self) -> Self {
         match self {
             Self::Dialler => Self::Acceptor,
@@ -66,7 +66,7 @@ impl End {
 
 /// An action of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum PlannedAction {
     /// A caller makes the request with this number.
     Ask(usize),
     /// A caller cancels the request with this number.

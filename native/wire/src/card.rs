@@ -98,13 +98,7 @@ impl Card {
     /// # Errors
     /// `TooLarge`, `NotUtf8`, `Truncated` (a line is missing), `BadValue`, `BadChecksum`.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
-        if bytes.len() > MAX_CARD_BYTES {
-            return Err(WireError::TooLarge {
-                what: "endpoint card",
-                got: bytes.len() as u64,
-                limit: MAX_CARD_BYTES as u64,
-            });
-        }
+        WireError::check_limit("endpoint card", bytes.len() as u64, MAX_CARD_BYTES as u64)?;
         let text = std::str::from_utf8(bytes).map_err(|_| WireError::NotUtf8 {
             what: "endpoint card",
         })?;
@@ -224,12 +218,7 @@ fn parse_secret(value: &str) -> Result<Secret, WireError> {
 }
 
 fn parse_name(value: &str) -> Result<String, WireError> {
-    if value.len() > MAX_NAME_BYTES {
-        return Err(WireError::TooLarge {
-            what: "endpoint card's name",
-            got: value.len() as u64,
-            limit: MAX_NAME_BYTES as u64,
-        });
-    }
+    let got = value.len() as u64;
+    WireError::check_limit("endpoint card's name", got, MAX_NAME_BYTES as u64)?;
     Ok(value.to_owned())
 }

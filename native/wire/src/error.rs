@@ -45,3 +45,17 @@ pub enum WireError {
     #[error("{what} is not UTF-8")]
     NotUtf8 { what: &'static str },
 }
+
+impl WireError {
+    /// Checks a length or count against its bound.
+    ///
+    /// # Errors
+    /// `TooLarge` if `got` is above `limit`.
+    #[inline]
+    pub fn check_limit(what: &'static str, got: u64, limit: u64) -> Result<(), Self> {
+        if got > limit {
+            return Err(Self::TooLarge { what, got, limit });
+        }
+        Ok(())
+    }
+}

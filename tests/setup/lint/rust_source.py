@@ -1,6 +1,6 @@
 """Reads Rust sources as far as the checks need it: the modules that a crate declares, the paths
-that its production code names, the macros it defines and calls, and the parameters of its
-functions. This is no parser: it looks at the tokens.
+that its production code names, the macros it defines and calls, the types it declares, and the
+parameters of its functions. This is no parser: it looks at the tokens.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from .rust_tokens import CLOSING, OPENING, Token, end_of_group, tokens, without_
 # First part of a path that does not begin in this crate's tree of modules.
 ELSEWHERE = "::"
 ROOTS = ("crate", "super", "self")
+TYPES = ("struct", "enum", "union", "trait", "type")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Module:
     functions: list[Function] = field(default_factory=list)
     macros_defined: set[str] = field(default_factory=set)
     macros_called: dict[str, int] = field(default_factory=dict)
+    # The name and line of each type, trait and alias; those that belong to a trait are left out.
+    types: list[tuple[str, int]] = field(default_factory=list)
 
 
 def read_crate(source: Path) -> list[Module]:
@@ -55,6 +58,14 @@ def read_crate(source: Path) -> list[Module]:
             _read_file(source / name, (), source, found)
     if not found:
         raise FileNotFoundError(f"{source} has neither lib.rs nor main.rs")
+    return found
+
+
+def read_binaries(source: Path) -> list[Module]:
+    """The modules of the crate's further binaries, in `bin`."""
+    found: list[Module] = []
+    for file in sorted((source / "bin").glob("*.rs")):
+        _read_file(file, (), source / "bin", found)
     return found
 
 
@@ -108,8 +119,10 @@ def _file_of(name: str, override: str | None, module: Module, place: Path) -> Pa
 
 
 def _read_text(module: Module, code: list[Token]) -> None:
-    at = 0
+    at, depth = 0, 0
     while at < len(code):
+        if code[at].kind == "mark":
+            depth += (code[at].text in OPENING) - (code[at].text in CLOSING)
         word = code[at].text if code[at].kind == "word" else ""
         before = code[at - 1].text if at else ""
         after = code[at + 1].text if at + 1 < len(code) else ""
@@ -120,6 +133,11 @@ def _read_text(module: Module, code: list[Token]) -> None:
         elif word == "fn" and at + 1 < len(code) and code[at + 1].kind == "word":
             # Its body and types are looked at in turn: `at` goes on token by token.
             module.functions.append(_function(code, at))
+        elif word in TYPES and _is_name(code, at + 1):
+            # Within braces a `type` is of a trait.
+            if word != "type" or depth == 0:
+                module.types.append((after, code[at].line))
+            at += 1
         elif word == "macro_rules" and after == "!":
             module.macros_defined.add(code[at + 2].text)
             at += 2
@@ -135,6 +153,10 @@ def _read_text(module: Module, code: list[Token]) -> None:
         elif word and after == "!" and before != "::":
             module.macros_called.setdefault(word, code[at].line)
         at += 1
+
+
+def _is_name(code: list[Token], at: int) -> bool:
+    return at < len(code) and code[at].kind == "word"
 
 
 def _read_use(module: Module, code: list[Token], before: tuple[str, ...]) -> None:

@@ -13,7 +13,7 @@ Exit codes:
 
 The logs are those that Spark writes with spark.eventLog.enabled=true, of a run without Faro.
 docs/advise.md explains the estimate.")]
-pub struct Args {
+pub struct AdviseArgs {
     /// An event log of Spark, the folder of a rolling one (eventlog_v2_*), or a folder of logs
     #[arg(required = true, value_name = "LOG")]
     pub logs: Vec<PathBuf>,

@@ -7,14 +7,14 @@
 
 /// Seconds of tasks for one unit: the lower end, the expected value and the upper end.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
-pub struct Range {
+pub struct CostRange {
     pub low: f64,
     pub expected: f64,
     pub high: f64,
 }
 
-const fn range(low: f64, expected: f64, high: f64) -> Range {
-    Range {
+const fn range(low: f64, expected: f64, high: f64) -> CostRange {
+    CostRange {
         low,
         expected,
         high,
@@ -26,25 +26,25 @@ pub const MEASURED: &str =
 
 /// A block that a task of Spark SQL reads, local ones too. A1: the stage that reads took 2.25 s less on
 /// 2 cores for 160,000 blocks; M600x200 and R3000 of "Many tiny tasks" have the ends.
-pub const ROW_BLOCK_READ: Range = range(15e-6, 28e-6, 45e-6);
+pub const ROW_BLOCK_READ: CostRange = range(15e-6, 28e-6, 45e-6);
 /// A block that a task of Spark SQL writes. A1: the other stage took 0.77 s less on 2 cores.
-pub const ROW_BLOCK_WRITTEN: Range = range(5e-6, 10e-6, 40e-6);
+pub const ROW_BLOCK_WRITTEN: CostRange = range(5e-6, 10e-6, 40e-6);
 /// A remote block of other shuffles, for which only the transport changes. Ladder, A1 and 1 KB: 21 µs of
 /// CPU at both ends; "Faro, Spark's reader" saves 24 µs in A1.
-pub const OTHER_REMOTE_BLOCK: Range = range(10e-6, 20e-6, 24e-6);
+pub const OTHER_REMOTE_BLOCK: CostRange = range(10e-6, 20e-6, 24e-6);
 /// A row that Spark SQL reads. The stages that read took on 2 cores: B2 0.84 s less for 24 million rows, S 0.24 s
 /// for 4 million, J 1.13 s for 9 million. Upper end: q78 at scale factor 10, 35 s of tasks less for 54 million
 /// rows read and written; q14a, 35 s for 63 million.
-pub const ROW_READ: Range = range(50e-9, 120e-9, 250e-9);
+pub const ROW_READ: CostRange = range(50e-9, 120e-9, 250e-9);
 /// A row that Spark SQL writes. The other stages took on 2 cores: B2 0.96 s less for 24 million rows, S and J 0.05
 /// and 0.08 s for 4 and 9 million. Upper end as for reading.
-pub const ROW_WRITTEN: Range = range(20e-9, 80e-9, 400e-9);
+pub const ROW_WRITTEN: CostRange = range(20e-9, 80e-9, 400e-9);
 /// A remote byte that Spark SQL reads. B1: 0.29 s less on 2 cores for 404 MB.
-pub const ROW_REMOTE_BYTE: Range = range(0.5e-9, 1.2e-9, 1.7e-9);
+pub const ROW_REMOTE_BYTE: CostRange = range(0.5e-9, 1.2e-9, 1.7e-9);
 /// A byte that Spark SQL writes. B1: no time less for 808 MB; its CPU profile says more.
-pub const ROW_BYTE_WRITTEN: Range = range(0.0, 0.1e-9, 0.7e-9);
+pub const ROW_BYTE_WRITTEN: CostRange = range(0.0, 0.1e-9, 0.7e-9);
 /// A remote byte of other shuffles. Ladder, 64 KB to 16 MB.
-pub const OTHER_REMOTE_BYTE: Range = range(0.0, 0.15e-9, 0.3e-9);
+pub const OTHER_REMOTE_BYTE: CostRange = range(0.0, 0.15e-9, 0.3e-9);
 
 /// The part of a fetch that Faro may take away, by the mean size of remote blocks: 1 - Netty's throughput
 /// by that of Faro tcp. Only the upper end of a range has it: on a network, a wait may be for the link, which

@@ -14,7 +14,7 @@ const MAX_NAME: usize = 160;
 
 /// A stage with all its attempts.
 #[derive(Debug, Default, Clone, Serialize)]
-pub struct Figures {
+pub struct StageFigures {
     pub name: String,
     pub tasks: u64,
     pub failed_tasks: u64,
@@ -47,7 +47,7 @@ pub struct Figures {
     pub group: Option<usize>,
 }
 
-impl Figures {
+impl StageFigures {
     pub fn shuffles(&self) -> bool {
         self.remote_blocks + self.local_blocks + self.bytes_written > 0
     }
@@ -109,7 +109,7 @@ pub struct Group {
 }
 
 #[derive(Debug, Default)]
-pub struct Application {
+pub struct LoggedApplication {
     pub version: String,
     pub name: String,
     pub id: String,
@@ -120,7 +120,7 @@ pub struct Application {
     pub jobs: u64,
     pub time: Union,
     pub ended: bool,
-    pub stages: BTreeMap<u64, Figures>,
+    pub stages: BTreeMap<u64, StageFigures>,
     pub groups: Vec<Group>,
     /// Tasks of stages beyond the most that are kept.
     pub tasks_left_out: u64,
@@ -143,7 +143,7 @@ const KEPT: [&str; 11] = [
     "spark.executor.memoryOverhead",
 ];
 
-impl Application {
+impl LoggedApplication {
     pub fn set_properties(&mut self, all: HashMap<String, String>) {
         let kept = all
             .into_iter()
@@ -233,7 +233,7 @@ impl Application {
         self.stages.retain(|_, stage| stage.tasks > 0);
     }
 
-    fn stage(&mut self, id: u64) -> Option<&mut Figures> {
+    fn stage(&mut self, id: u64) -> Option<&mut StageFigures> {
         if self.stages.len() >= MAX_STAGES && !self.stages.contains_key(&id) {
             return None;
         }

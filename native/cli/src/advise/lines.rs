@@ -14,7 +14,7 @@ const KEPT_BYTES: usize = 1 << 20;
 const PREFIX: &[u8] = b"{\"Event\":\"";
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub enum LogLine<'a> {
     /// A whole line of an event that is read, without its end.
     Event {
         name: &'a str,
@@ -30,14 +30,14 @@ pub enum Line<'a> {
     End,
 }
 
-pub struct Lines<R> {
+pub struct LogLines<R> {
     from: R,
     buffer: Vec<u8>,
     /// The number of the last line, from 1.
     pub number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LogLines<R> {
     pub fn new(from: R) -> Self {
         Self {
             from,
@@ -47,7 +47,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next line; `read` says which events are read.
-    pub fn next(&mut self, read: impl Fn(&str) -> bool) -> io::Result<Line<'_>> {
+    pub fn next(&mut self, read: impl Fn(&str) -> bool) -> io::Result<LogLine<'_>> {
         self.number += 1;
         self.buffer.clear();
         if self.buffer.capacity() > KEPT_BYTES {
@@ -55,11 +55,11 @@ impl<R: BufRead> Lines<R> {
         }
         self.append(START_BYTES)?;
         if self.buffer.is_empty() {
-            return Ok(Line::End);
+            return Ok(LogLine::End);
         }
         let name = match self.name() {
             Some(name) if read(name) => name.len(),
-            Some(_) => return Ok(self.skip()?.unwrap_or(Line::Other)),
+            Some(_) => return Ok(self.skip()?.unwrap_or(LogLine::Other)),
             None => {
                 let shown = self.buffer.get(..40).unwrap_or(&self.buffer);
                 let text = String::from_utf8_lossy(shown).trim_end().to_owned();
@@ -67,7 +67,7 @@ impl<R: BufRead> Lines<R> {
                 // A cut line may end before the event's name does.
                 let start = &self.buffer[..self.buffer.len().min(PREFIX.len())];
                 let event = PREFIX.starts_with(start);
-                return Ok(cut.filter(|_| event).unwrap_or(Line::Foreign(text)));
+                return Ok(cut.filter(|_| event).unwrap_or(LogLine::Foreign(text)));
             }
         };
         if !self.whole() {
@@ -76,14 +76,14 @@ impl<R: BufRead> Lines<R> {
         if !self.whole() {
             let bytes = self.buffer.len() as u64;
             if bytes < MAX_LINE_BYTES {
-                return Ok(Line::Cut);
+                return Ok(LogLine::Cut);
             }
-            return Ok(self.skip()?.unwrap_or(Line::TooLong(bytes)));
+            return Ok(self.skip()?.unwrap_or(LogLine::TooLong(bytes)));
         }
         self.buffer.pop();
         let name = self.buffer.get(PREFIX.len()..PREFIX.len() + name);
         let name = name.and_then(|name| std::str::from_utf8(name).ok());
-        Ok(Line::Event {
+        Ok(LogLine::Event {
             name: name.unwrap_or_default(),
             json: &self.buffer,
         })
@@ -99,7 +99,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Passes over the rest of the line. `Cut` if the file ends first.
-    fn skip(&mut self) -> io::Result<Option<Line<'static>>> {
+    fn skip(&mut self) -> io::Result<Option<LogLine<'static>>> {
         if self.whole() {
             return Ok(None);
         }
@@ -109,7 +109,7 @@ impl<R: BufRead> Lines<R> {
             let mut part = self.from.by_ref().take(START_BYTES << 10);
             part.read_until(b'\n', &mut passed)?;
             match passed.last() {
-                None => return Ok(Some(Line::Cut)),
+                None => return Ok(Some(LogLine::Cut)),
                 Some(b'\n') => return Ok(None),
                 Some(_) => {}
             }
@@ -129,11 +129,11 @@ mod tests {
     use super::*;
 
     fn kinds(text: &[u8]) -> Vec<String> {
-        let mut lines = Lines::new(io::BufReader::with_capacity(16, text));
+        let mut lines = LogLines::new(io::BufReader::with_capacity(16, text));
         let mut found = Vec::new();
         loop {
-            match lines.next(|name| name == "A").unwrap_or(Line::Cut) {
-                Line::End => return found,
+            match lines.next(|name| name == "A").unwrap_or(LogLine::Cut) {
+                LogLine::End => return found,
                 line => found.push(
                     format!("{line:?}")
                         .split(['(', ' '])

@@ -17,7 +17,7 @@ mod spans;
 mod text;
 pub(crate) mod units;
 
-pub use args::Args;
+pub use args::AdviseArgs;
 
 use crate::CliError;
 use report::Advice;
@@ -35,7 +35,7 @@ pub enum AdviseError {
     Page { path: PathBuf, error: io::Error },
 }
 
-pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
+pub fn run(args: &AdviseArgs, out: &mut impl Write) -> Result<u8, CliError> {
     let mut unread = Vec::new();
     let mut all = Vec::new();
     for path in &args.logs {

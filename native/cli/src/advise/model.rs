@@ -1,8 +1,8 @@
 //! The estimate for one stage: its figures times the measured constants, as time of its tasks.
 
 use super::constants as c;
-use super::constants::Range;
-use super::figures::Figures;
+use super::constants::CostRange;
+use super::figures::StageFigures;
 use serde::Serialize;
 
 /// The reason that a stage would be faster.
@@ -53,7 +53,7 @@ impl Gain {
         }
     }
 
-    fn of(number: f64, each: Range) -> Self {
+    fn of(number: f64, each: CostRange) -> Self {
         Self {
             low: number * each.low,
             expected: number * each.expected,
@@ -63,7 +63,7 @@ impl Gain {
 }
 
 /// The part of the stage's task time that Faro would save, and the largest cause of it.
-pub fn estimate(stage: &Figures) -> (Gain, Reason) {
+pub fn estimate(stage: &StageFigures) -> (Gain, Reason) {
     let run = stage.run_ms as f64 / 1e3;
     if run <= 0.0 {
         return (Gain::default(), Reason::Nothing);
@@ -108,7 +108,7 @@ pub fn estimate(stage: &Figures) -> (Gain, Reason) {
 }
 
 /// Seconds of fetch wait that Faro may save at most.
-fn wait_saved(stage: &Figures) -> f64 {
+fn wait_saved(stage: &StageFigures) -> f64 {
     if stage.remote_blocks == 0 {
         return 0.0;
     }
@@ -119,13 +119,13 @@ fn wait_saved(stage: &Figures) -> f64 {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum StageVerdict {
     Helps,
     Perhaps,
     DoesNotHelp,
 }
 
-impl Verdict {
+impl StageVerdict {
     pub fn of(gain: Gain) -> Self {
         if gain.low >= c::NOTICEABLE {
             Self::Helps

@@ -2,8 +2,8 @@
 //! line, and the rest is used.
 
 use super::event::{self, is_read};
-use super::figures::Application;
-use super::lines::{Line, Lines};
+use super::figures::LoggedApplication;
+use super::lines::{LogLine, LogLines};
 use super::source::{self, Log, SourceError};
 use serde::de::DeserializeOwned;
 use serde::Serialize;
@@ -23,8 +23,8 @@ pub struct Problem {
 }
 
 #[derive(Debug, Default)]
-pub struct Read {
-    pub application: Application,
+pub struct LogContent {
+    pub application: LoggedApplication,
     pub problems: Vec<Problem>,
     pub more_problems: u64,
     /// Lines of events, of which most are not needed.
@@ -33,7 +33,7 @@ pub struct Read {
     pub in_progress: bool,
 }
 
-impl Read {
+impl LogContent {
     /// Returns whether there is anything to report.
     pub fn has_figures(&self) -> bool {
         self.events > 0
@@ -53,10 +53,10 @@ impl Read {
     }
 }
 
-pub fn read(log: &Log) -> Read {
-    let mut result = Read {
+pub fn read(log: &Log) -> LogContent {
+    let mut result = LogContent {
         in_progress: log.in_progress,
-        ..Read::default()
+        ..LogContent::default()
     };
     for (number, path) in log.files.iter().enumerate() {
         let last = number + 1 == log.files.len();
@@ -79,7 +79,7 @@ pub fn read(log: &Log) -> Read {
     result
 }
 
-fn read_file(result: &mut Read, path: &Path, may_be_cut: bool) {
+fn read_file(result: &mut LogContent, path: &Path, may_be_cut: bool) {
     let stream = match source::open(path) {
         Ok(stream) => stream,
         Err(SourceError::Io { error, .. }) => return result.problem(path, 0, error.to_string()),
@@ -91,14 +91,14 @@ fn read_file(result: &mut Read, path: &Path, may_be_cut: bool) {
             return result.problem(path, 0, text);
         }
     };
-    let mut lines = Lines::new(BufReader::with_capacity(BUFFER_BYTES, stream));
+    let mut lines = LogLines::new(BufReader::with_capacity(BUFFER_BYTES, stream));
     let before = result.events;
     loop {
         let line = lines.next(is_read);
         match line {
-            Ok(Line::End) => break,
-            Ok(Line::Other) => result.events += 1,
-            Ok(Line::Event { name, json }) => {
+            Ok(LogLine::End) => break,
+            Ok(LogLine::Other) => result.events += 1,
+            Ok(LogLine::Event { name, json }) => {
                 let applied = apply(&mut result.application, name, json);
                 let number = lines.number;
                 match applied {
@@ -106,7 +106,7 @@ fn read_file(result: &mut Read, path: &Path, may_be_cut: bool) {
                     Err(e) => result.problem(path, number, format!("a damaged event: {e}")),
                 }
             }
-            Ok(Line::Cut) => {
+            Ok(LogLine::Cut) => {
                 if !may_be_cut {
                     result.problem(
                         path,
@@ -116,11 +116,11 @@ fn read_file(result: &mut Read, path: &Path, may_be_cut: bool) {
                 }
                 break;
             }
-            Ok(Line::TooLong(bytes)) => {
+            Ok(LogLine::TooLong(bytes)) => {
                 let message = format!("an event of more than {bytes} bytes was left out");
                 result.problem(path, lines.number, message);
             }
-            Ok(Line::Foreign(text)) => {
+            Ok(LogLine::Foreign(text)) => {
                 let first = result.events == before && lines.number == 1;
                 let message = format!("not an event of Spark: {text:?}");
                 result.problem(path, lines.number, message);
@@ -143,7 +143,7 @@ fn read_file(result: &mut Read, path: &Path, may_be_cut: bool) {
     }
 }
 
-fn apply(application: &mut Application, name: &str, json: &[u8]) -> serde_json::Result<()> {
+fn apply(application: &mut LoggedApplication, name: &str, json: &[u8]) -> serde_json::Result<()> {
     fn from<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
         serde_json::from_slice(json)
     }

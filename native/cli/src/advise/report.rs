@@ -1,9 +1,9 @@
 //! The advice of one application: what its shuffles cost, what Faro would save, and the settings.
 
 use super::constants;
-use super::figures::{Application, Figures};
-use super::model::{estimate, Gain, Reason, Verdict};
-use super::reader::{Problem, Read};
+use super::figures::{LoggedApplication, StageFigures};
+use super::model::{estimate, Gain, Reason, StageVerdict};
+use super::reader::{LogContent, Problem};
 use super::spans::{shares, Weighted};
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 pub struct StageAdvice {
     pub id: u64,
     #[serde(flatten)]
-    pub figures: Figures,
+    pub figures: StageFigures,
     pub wall_ms: i64,
     /// The part of the time of all jobs that is this stage's, when stages ran at once.
     pub job_share: f64,
@@ -41,11 +41,11 @@ pub struct Advice {
     pub job_ms: i64,
     /// Share of the time of all jobs; 0 where Faro cannot be used.
     pub gain: Gain,
-    pub verdict: Verdict,
+    pub verdict: StageVerdict,
     pub message: String,
     pub notes: Vec<String>,
     pub settings: Vec<String>,
-    pub totals: Figures,
+    pub totals: StageFigures,
     pub stages: Vec<StageAdvice>,
     pub groups: Vec<GroupAdvice>,
     pub in_progress: bool,
@@ -55,12 +55,12 @@ pub struct Advice {
 }
 
 impl Advice {
-    pub fn of(read: Read) -> Self {
+    pub fn of(read: LogContent) -> Self {
         let mut app = read.application;
         let job_ms = app.time.millis();
         let mut stages = advised(&app, job_ms);
         let mut groups = grouped(&mut app, &stages, job_ms);
-        let mut totals = Figures::default();
+        let mut totals = StageFigures::default();
         for stage in &stages {
             add(&mut totals, &stage.figures);
         }
@@ -76,16 +76,16 @@ impl Advice {
             }
             groups.iter_mut().for_each(|g| g.gain = Gain::default());
         }
-        let verdict = Verdict::of(gain);
+        let verdict = StageVerdict::of(gain);
         let message = match (unfit, verdict) {
             (Some(why), _) => why,
-            (None, Verdict::Helps) => {
+            (None, StageVerdict::Helps) => {
                 format!("Faro would help: {} of the jobs' time", saved(gain))
             }
-            (None, Verdict::Perhaps) => {
+            (None, StageVerdict::Perhaps) => {
                 format!("Faro may help: {} of the jobs' time", saved(gain))
             }
-            (None, Verdict::DoesNotHelp) => {
+            (None, StageVerdict::DoesNotHelp) => {
                 format!("Faro would not help here: {}", why_not(&totals, gain))
             }
         };
@@ -96,7 +96,7 @@ impl Advice {
             ));
         }
         let settings = match verdict {
-            Verdict::DoesNotHelp => Vec::new(),
+            StageVerdict::DoesNotHelp => Vec::new(),
             _ => settings(&app),
         };
         Self {
@@ -124,8 +124,8 @@ impl Advice {
     }
 }
 
-fn advised(app: &Application, job_ms: i64) -> Vec<StageAdvice> {
-    let interval = |stage: &Figures| Weighted {
+fn advised(app: &LoggedApplication, job_ms: i64) -> Vec<StageAdvice> {
+    let interval = |stage: &StageFigures| Weighted {
         from: stage.start,
         to: stage.end,
         weight: stage.run_ms as f64 / (stage.end - stage.start).max(1) as f64,
@@ -150,7 +150,7 @@ fn advised(app: &Application, job_ms: i64) -> Vec<StageAdvice> {
     advice.collect()
 }
 
-fn grouped(app: &mut Application, stages: &[StageAdvice], job_ms: i64) -> Vec<GroupAdvice> {
+fn grouped(app: &mut LoggedApplication, stages: &[StageAdvice], job_ms: i64) -> Vec<GroupAdvice> {
     let mut gains = vec![Gain::default(); app.groups.len()];
     for stage in stages {
         if let Some(sum) = stage.figures.group.and_then(|g| gains.get_mut(g)) {
@@ -169,7 +169,7 @@ fn grouped(app: &mut Application, stages: &[StageAdvice], job_ms: i64) -> Vec<Gr
     groups.collect()
 }
 
-fn add(sum: &mut Figures, stage: &Figures) {
+fn add(sum: &mut StageFigures, stage: &StageFigures) {
     sum.tasks += stage.tasks;
     sum.failed_tasks += stage.failed_tasks;
     sum.run_ms += stage.run_ms;
@@ -198,7 +198,7 @@ pub fn saved(gain: Gain) -> String {
     format!("{low:.0} to {high:.0} %")
 }
 
-fn why_not(totals: &Figures, gain: Gain) -> String {
+fn why_not(totals: &StageFigures, gain: Gain) -> String {
     if !totals.shuffles() {
         "the application has no shuffle".to_owned()
     } else if gain.high < constants::NOTICEABLE {
@@ -214,7 +214,7 @@ fn why_not(totals: &Figures, gain: Gain) -> String {
 }
 
 /// Returns the reason that the estimate does not hold for this application.
-fn unfit(app: &Application) -> Option<String> {
+fn unfit(app: &LoggedApplication) -> Option<String> {
     let manager = app.property("spark.shuffle.manager");
     let faro = |value: &str| value.contains("io.faro.spark");
     if faro(manager) || faro(app.property("spark.plugins")) {
@@ -237,7 +237,7 @@ fn unfit(app: &Application) -> Option<String> {
     None
 }
 
-fn notes(app: &Application) -> Vec<String> {
+fn notes(app: &LoggedApplication) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |text: &str| notes.push(text.to_owned());
     if app.property("spark.shuffle.push.enabled") == "true" {
@@ -252,7 +252,7 @@ fn notes(app: &Application) -> Vec<String> {
     notes
 }
 
-fn settings(app: &Application) -> Vec<String> {
+fn settings(app: &LoggedApplication) -> Vec<String> {
     let mut settings = vec![
         "--conf spark.shuffle.manager=io.faro.spark.FaroShuffleManager".to_owned(),
         "--jars faro-spark.jar".to_owned(),

@@ -13,7 +13,7 @@ const MIN_LIMIT: u64 = 32 << 20;
 /// `spark.faro.fabric`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Choice {
+pub enum FabricSetting {
     /// RDMA if it works, otherwise TCP
     Auto,
     /// RDMA only; without RDMA, executors fail
@@ -35,10 +35,10 @@ Exit codes:
 On two hosts:
   host-a$ faro doctor --serve
   host-b$ faro doctor --peer host-a:7600")]
-pub struct Args {
+pub struct DoctorArgs {
     /// The executors' spark.faro.fabric
     #[arg(long, default_value = "auto", value_name = "FABRIC")]
-    pub fabric: Choice,
+    pub fabric: FabricSetting,
 
     /// The executors' spark.faro.memory.limit [the default here: of an executor of 1g with Spark's
     /// default overhead; an executor's log names its own]
@@ -60,7 +60,7 @@ pub struct Args {
     /// Exchange blocks with another host: HOST:PORT of its `faro doctor --serve`, or tcp=HOST:PORT
     /// or verbs=HOST:PORT of its `faro perf server`
     #[arg(long, value_parser = peer, value_name = "PEER")]
-    pub peer: Vec<Peer>,
+    pub peer: Vec<ExchangePeer>,
 
     /// Serve the --peer of another host until interrupted: TCP on PORT, RDMA on PORT + 1
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "7600",
@@ -88,14 +88,14 @@ pub struct Args {
 
 /// The other side of an exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Peer {
+pub enum ExchangePeer {
     /// `faro doctor --serve`: TCP on this port, RDMA on the next.
     Doctor(SocketAddr),
     /// `faro perf server`, which has one fabric.
     Server(FabricName, SocketAddr),
 }
 
-impl Peer {
+impl ExchangePeer {
     /// The fabrics to test with it, and their addresses.
     pub fn targets(&self) -> Vec<(FabricName, SocketAddr)> {
         match *self {
@@ -135,7 +135,7 @@ pub(crate) fn size(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-fn peer(text: &str) -> Result<Peer, String> {
+fn peer(text: &str) -> Result<ExchangePeer, String> {
     let (fabric, location) = match text.split_once('=') {
         Some(("tcp", location)) => (Some(FabricName::Tcp), location),
         Some(("verbs", location)) => (Some(FabricName::Verbs), location),
@@ -154,8 +154,8 @@ fn peer(text: &str) -> Result<Peer, String> {
     let address = found.iter().find(|a| a.is_ipv4()).or(found.first());
     let address = *address.ok_or_else(|| format!("{location} resolves to no address"))?;
     Ok(match fabric {
-        Some(fabric) => Peer::Server(fabric, address),
-        None => Peer::Doctor(address),
+        Some(fabric) => ExchangePeer::Server(fabric, address),
+        None => ExchangePeer::Doctor(address),
     })
 }
 

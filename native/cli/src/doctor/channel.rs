@@ -1,6 +1,6 @@
 //! Checks that this processor encrypts connections at full speed, where Spark's settings ask for it.
 
-use faro_fabric::diagnose::{Finding, Level};
+use faro_fabric::diagnose::{Finding, Severity};
 
 /// AES-256-GCM needs two kinds of instructions: rounds of AES, and products of polynomials.
 #[cfg(target_arch = "x86_64")]
@@ -36,7 +36,7 @@ fn finding((found, instructions): (bool, &str)) -> Finding {
         "this processor lacks {instructions}: AES-256-GCM takes many times the CPU, {when}"
     );
     let fix = "a processor, or a type of virtual machine, that has these instructions";
-    Finding::bad("channel", Level::Note, message, fix.to_owned())
+    Finding::bad("channel", Severity::Note, message, fix.to_owned())
 }
 
 #[cfg(test)]
@@ -46,9 +46,9 @@ mod tests {
     #[test]
     fn a_processor_without_the_instructions_is_slower_and_works() {
         let good = finding((true, "aes"));
-        assert_eq!((good.check, good.level), ("channel", Level::Good));
+        assert_eq!((good.check, good.level), ("channel", Severity::Good));
         let bad = finding((false, "aes"));
-        assert_eq!((bad.check, bad.level), ("channel", Level::Note));
+        assert_eq!((bad.check, bad.level), ("channel", Severity::Note));
         assert!(bad.message.contains("lacks aes"), "{}", bad.message);
         assert!(bad.fix.is_some());
     }

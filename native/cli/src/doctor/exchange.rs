@@ -1,12 +1,12 @@
 //! Tests of a fabric with real bytes: within this host, or with another host.
 
-use super::args::{Args, Choice};
-use crate::perf::args::{ClientArgs, FabricArgs, FabricName, Mode, Operation};
-use crate::perf::client::Client;
-use crate::perf::protocol::{Job, SERVER};
-use crate::perf::site::Site;
+use super::args::{DoctorArgs, FabricSetting};
+use crate::perf::args::{ClientArgs, FabricArgs, FabricName, PerfMode, PerfOperation};
+use crate::perf::client::PerfClient;
+use crate::perf::protocol::{PerfJob, SERVER};
+use crate::perf::site::PerfSite;
 use crate::perf::{report, server, PerfError};
-use faro_fabric::diagnose::{Finding, Level};
+use faro_fabric::diagnose::{Finding, Severity};
 use std::net::{IpAddr, SocketAddr};
 use std::thread;
 use std::time::Duration;
@@ -17,7 +17,7 @@ const BLOCK: usize = 64 << 10;
 const LENGTH: Duration = Duration::from_millis(50);
 
 /// The executors' device and memory for a fabric.
-pub(super) fn fabric_args(args: &Args, fabric: FabricName) -> FabricArgs {
+pub(super) fn fabric_args(args: &DoctorArgs, fabric: FabricName) -> FabricArgs {
     FabricArgs {
         fabric,
         device: args.device.clone(),
@@ -28,8 +28,8 @@ pub(super) fn fabric_args(args: &Args, fabric: FabricName) -> FabricArgs {
 }
 
 /// Tests a fabric between two endpoints of this process.
-pub(super) fn alone(args: &Args, fabric: FabricName, address: IpAddr) -> Finding {
-    let result = Site::open(
+pub(super) fn alone(args: &DoctorArgs, fabric: FabricName, address: IpAddr) -> Finding {
+    let result = PerfSite::open(
         &fabric_args(args, fabric),
         SocketAddr::new(address, 0),
         SERVER,
@@ -65,7 +65,7 @@ pub(super) fn alone(args: &Args, fabric: FabricName, address: IpAddr) -> Finding
 }
 
 /// Tests a fabric with a server on another host.
-pub(super) fn with_peer(args: &Args, fabric: FabricName, location: SocketAddr) -> Finding {
+pub(super) fn with_peer(args: &DoctorArgs, fabric: FabricName, location: SocketAddr) -> Finding {
     let name = match fabric {
         FabricName::Verbs => "peer verbs",
         _ => "peer tcp",
@@ -93,12 +93,12 @@ pub(super) fn with_peer(args: &Args, fabric: FabricName, location: SocketAddr) -
     }
 }
 
-fn exchange(args: &Args, fabric: FabricName, location: String) -> Result<String, PerfError> {
+fn exchange(args: &DoctorArgs, fabric: FabricName, location: String) -> Result<String, PerfError> {
     let client = ClientArgs {
         location,
         fabric: fabric_args(args, fabric),
-        operation: vec![Operation::Write, Operation::Read],
-        mode: vec![Mode::Latency],
+        operation: vec![PerfOperation::Write, PerfOperation::Read],
+        mode: vec![PerfMode::Latency],
         size: vec![BLOCK],
         depth: 1,
         clients: 1,
@@ -107,12 +107,12 @@ fn exchange(args: &Args, fabric: FabricName, location: String) -> Result<String,
         timeout: args.timeout,
         json: false,
     };
-    let mut connected = Client::connect(&client, 0)?;
+    let mut connected = PerfClient::connect(&client, 0)?;
     let mut latencies = report::latencies()?;
     for &operation in &client.operation {
-        let job = Job {
+        let job = PerfJob {
             operation,
-            mode: Mode::Latency,
+            mode: PerfMode::Latency,
             size: BLOCK,
         };
         connected.round(job, LENGTH, &mut latencies, &mut |_| {})?;
@@ -130,18 +130,18 @@ fn check(fabric: FabricName) -> &'static str {
 }
 
 /// The severity of a fabric that does not work within this host.
-fn level(fabric: FabricName) -> Level {
+fn level(fabric: FabricName) -> Severity {
     match fabric {
-        FabricName::Verbs => Level::NoRdma,
-        FabricName::Tcp => Level::Broken,
+        FabricName::Verbs => Severity::NoRdma,
+        FabricName::Tcp => Severity::Broken,
         // Executors on one host use TCP instead.
-        FabricName::Shm => Level::Note,
+        FabricName::Shm => Severity::Note,
     }
 }
 
-fn level_of_peer(args: &Args, fabric: FabricName) -> Level {
+fn level_of_peer(args: &DoctorArgs, fabric: FabricName) -> Severity {
     match (fabric, args.fabric) {
-        (FabricName::Tcp, Choice::Verbs) => Level::NoRdma,
+        (FabricName::Tcp, FabricSetting::Verbs) => Severity::NoRdma,
         (fabric, _) => level(fabric),
     }
 }

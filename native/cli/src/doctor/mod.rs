@@ -12,13 +12,13 @@ mod serve;
 mod service;
 mod verdict;
 
-pub use args::Args;
-pub use verdict::Verdict;
+pub use args::DoctorArgs;
+pub use verdict::DoctorVerdict;
 
 use crate::perf::args::FabricName;
 use crate::CliError;
-use args::Choice;
-use faro_fabric::diagnose::{Finding, Host, Level, SettingNames};
+use args::FabricSetting;
+use faro_fabric::diagnose::{Finding, Host, SettingNames, Severity};
 use faro_fabric::verbs::VerbsOptions;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
@@ -36,14 +36,14 @@ const SPARK: SettingNames = SettingNames {
 ///
 /// # Errors
 /// The output cannot be written; an address or a port cannot be used.
-pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
+pub fn run(args: &DoctorArgs, out: &mut impl Write) -> Result<u8, CliError> {
     let local = address(args);
     if let Some(port) = args.serve {
         serve::run(args, SocketAddr::new(local, port), out)?;
         return Ok(0);
     }
     let findings = examine(args, local);
-    let verdict = Verdict::of(&findings, args.fabric);
+    let verdict = DoctorVerdict::of(&findings, args.fabric);
     if args.json {
         report::json(out, args, local, &verdict, &findings)?;
     } else {
@@ -52,7 +52,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
     Ok(verdict.code())
 }
 
-fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
+fn examine(args: &DoctorArgs, local: IpAddr) -> Vec<Finding> {
     let options = verbs_options(args);
     let host = Host {
         root: &args.root,
@@ -64,7 +64,9 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
     let mut findings = host.rdma();
     // Devices can be opened only if the checked host is this one.
     let is_this_host = args.root == Path::new("/");
-    let complete = findings.iter().all(|finding| finding.level < Level::NoRdma);
+    let complete = findings
+        .iter()
+        .all(|finding| finding.level < Severity::NoRdma);
     if is_this_host {
         findings.extend(host.tried().into_iter().filter(|finding| {
             // If a check has failed already, opening fails for the same reason.
@@ -76,7 +78,7 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
         findings.push(channel::check());
         let usable = findings
             .iter()
-            .all(|finding| finding.level != Level::NoRdma);
+            .all(|finding| finding.level != Severity::NoRdma);
         for fabric in [FabricName::Shm, FabricName::Tcp, FabricName::Verbs] {
             if fabric != FabricName::Verbs || usable {
                 findings.push(exchange::alone(args, fabric, local));
@@ -93,18 +95,18 @@ fn examine(args: &Args, local: IpAddr) -> Vec<Finding> {
     if let Some(directory) = &args.socket_dir {
         findings.push(service::check(directory, args.timeout));
     }
-    if args.fabric == Choice::Tcp {
+    if args.fabric == FabricSetting::Tcp {
         // TCP does not need RDMA.
         for finding in &mut findings {
-            if finding.level == Level::NoRdma {
-                finding.level = Level::Note;
+            if finding.level == Severity::NoRdma {
+                finding.level = Severity::Note;
             }
         }
     }
     findings
 }
 
-fn verbs_options(args: &Args) -> VerbsOptions {
+fn verbs_options(args: &DoctorArgs) -> VerbsOptions {
     VerbsOptions {
         device: args.device.clone(),
         gid_index: args.gid_index,
@@ -113,11 +115,11 @@ fn verbs_options(args: &Args) -> VerbsOptions {
 }
 
 /// The address that an executor on this host announces.
-fn address(args: &Args) -> IpAddr {
+fn address(args: &DoctorArgs) -> IpAddr {
     let targets = args
         .peer
         .first()
-        .map(args::Peer::targets)
+        .map(args::ExchangePeer::targets)
         .unwrap_or_default();
     let peer = targets.into_iter().next().map(|(_, target)| target);
     crate::host::address(args.address, peer)

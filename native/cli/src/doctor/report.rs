@@ -1,20 +1,20 @@
 //! The result as one screen or as JSON.
 
-use super::args::Args;
-use super::verdict::Verdict;
-use faro_fabric::diagnose::{Finding, Level};
+use super::args::DoctorArgs;
+use super::verdict::DoctorVerdict;
+use faro_fabric::diagnose::{Finding, Severity};
 use serde_json::{json, Value};
 use std::io::{self, Write};
 use std::net::IpAddr;
 
 /// One word for people and scripts.
-fn word(level: Level) -> &'static str {
+fn word(level: Severity) -> &'static str {
     match level {
-        Level::Good => "ok",
-        Level::Note => "note",
-        Level::NoService => "missing",
-        Level::NoRdma => "slower",
-        Level::Broken => "broken",
+        Severity::Good => "ok",
+        Severity::Note => "note",
+        Severity::NoService => "missing",
+        Severity::NoRdma => "slower",
+        Severity::Broken => "broken",
     }
 }
 
@@ -40,7 +40,7 @@ fn fix(finding: &Finding) -> Option<String> {
 pub(super) fn screen(
     out: &mut impl Write,
     address: IpAddr,
-    verdict: &Verdict,
+    verdict: &DoctorVerdict,
     findings: &[Finding],
 ) -> io::Result<()> {
     writeln!(out, "{}", verdict.line())?;
@@ -57,9 +57,9 @@ pub(super) fn screen(
 
 pub(super) fn json(
     out: &mut impl Write,
-    args: &Args,
+    args: &DoctorArgs,
     address: IpAddr,
-    verdict: &Verdict,
+    verdict: &DoctorVerdict,
     findings: &[Finding],
 ) -> io::Result<()> {
     let checks: Vec<Value> = findings
@@ -93,7 +93,12 @@ mod tests {
 
     fn fix_of(check: &'static str, text: &str) -> Option<String> {
         let message = "out of it".to_owned();
-        fix(&Finding::bad(check, Level::Note, message, text.to_owned()))
+        fix(&Finding::bad(
+            check,
+            Severity::Note,
+            message,
+            text.to_owned(),
+        ))
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! `--serve`: the server for another host's `--peer`.
 
-use super::args::{pairing_port, Args, Choice};
+use super::args::{pairing_port, DoctorArgs, FabricSetting};
 use super::exchange::fabric_args;
 use crate::perf::args::FabricName;
 use crate::perf::protocol::SERVER;
-use crate::perf::site::Site;
+use crate::perf::site::PerfSite;
 use crate::perf::{server, PerfError};
 use crate::CliError;
 use std::io::Write;
@@ -12,11 +12,15 @@ use std::net::SocketAddr;
 use std::thread;
 
 /// Serves TCP at `address` and, if RDMA works, RDMA on the next port, until interrupted.
-pub(super) fn run(args: &Args, address: SocketAddr, out: &mut impl Write) -> Result<(), CliError> {
-    let open = |fabric, bind| Site::open(&fabric_args(args, fabric), bind, SERVER);
+pub(super) fn run(
+    args: &DoctorArgs,
+    address: SocketAddr,
+    out: &mut impl Write,
+) -> Result<(), CliError> {
+    let open = |fabric, bind| PerfSite::open(&fabric_args(args, fabric), bind, SERVER);
     let tcp = open(FabricName::Tcp, address)?;
     writeln!(out, "tcp {}", tcp.fabric.location())?;
-    if args.fabric != Choice::Tcp {
+    if args.fabric != FabricSetting::Tcp {
         let pairing = SocketAddr::new(address.ip(), pairing_port(address.port()));
         match open(FabricName::Verbs, pairing) {
             Ok(verbs) => {

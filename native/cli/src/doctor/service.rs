@@ -1,7 +1,7 @@
 //! Asks the node service of this host, `faro serve`, for its status.
 
 use crate::advise::units::bytes;
-use faro_fabric::diagnose::{Finding, Level};
+use faro_fabric::diagnose::{Finding, Severity};
 use faro_service::{ask_status, ClientError, Status, SOCKET};
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn finding(directory: &Path, own: u32, answer: Result<(u32, Status), ClientError
                     directory.display()
                 ),
             };
-            return Finding::bad(CHECK, Level::NoService, error.to_string(), fix);
+            return Finding::bad(CHECK, Severity::NoService, error.to_string(), fix);
         }
     };
     let what = what(&status);
@@ -42,7 +42,7 @@ fn finding(directory: &Path, own: u32, answer: Result<(u32, Status), ClientError
             "{message}; executors of user {own} take no service but their own user's or root's"
         );
         let fix = format!("run this as the executors' user, or `faro serve` as user {own}");
-        return Finding::bad(CHECK, Level::NoService, message, fix);
+        return Finding::bad(CHECK, Severity::NoService, message, fix);
     }
     if status.kept_open > 0 {
         let message = format!(
@@ -50,7 +50,7 @@ fn finding(directory: &Path, own: u32, answer: Result<(u32, Status), ClientError
             status.kept_open
         );
         let fix = "put its --data-dir on the file system of spark.local.dir".to_owned();
-        return Finding::bad(CHECK, Level::Note, message, fix);
+        return Finding::bad(CHECK, Severity::Note, message, fix);
     }
     Finding::good(CHECK, message)
 }
@@ -112,7 +112,7 @@ mod tests {
     fn a_service_that_executors_take_is_good() {
         for user in [0, 1_000] {
             let good = of(user, 0);
-            assert_eq!((good.level, good.fix), (Level::Good, None));
+            assert_eq!((good.level, good.fix), (Severity::Good, None));
             for part in [
                 "1.2.3",
                 "/run/faro/faro-serve.sock",
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn what_is_not_as_it_should_be_has_a_fix() {
         let foreign = of(5, 0);
-        assert_eq!(foreign.level, Level::NoService);
+        assert_eq!(foreign.level, Severity::NoService);
         assert!(foreign.message.contains("user 5") && foreign.message.contains("user 1000"));
         let open = of(0, 7);
-        assert_eq!(open.level, Level::Note);
+        assert_eq!(open.level, Severity::Note);
         assert!(
             open.message.contains("7 were kept as open files"),
             "{}",

@@ -1,11 +1,11 @@
 //! The verdict on all findings.
 
-use super::args::Choice;
-use faro_fabric::diagnose::{Finding, Level};
+use super::args::FabricSetting;
+use faro_fabric::diagnose::{Finding, Severity};
 
 /// The first line of the screen, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum DoctorVerdict {
     /// The fabric that was asked for works.
     Well { how: String },
     /// No node service keeps map outputs.
@@ -16,23 +16,23 @@ pub enum Verdict {
     Broken { why: String },
 }
 
-impl Verdict {
-    pub(super) fn of(findings: &[Finding], fabric: Choice) -> Self {
+impl DoctorVerdict {
+    pub(super) fn of(findings: &[Finding], fabric: FabricSetting) -> Self {
         let worst = |level| {
             let found = findings.iter().find(|finding| finding.level == level);
             found.map(|finding| finding.message.clone())
         };
-        if let Some(why) = worst(Level::Broken) {
+        if let Some(why) = worst(Severity::Broken) {
             return Self::Broken { why };
         }
-        match (worst(Level::NoRdma), fabric) {
-            (Some(why), Choice::Verbs) => return Self::Broken { why },
+        match (worst(Severity::NoRdma), fabric) {
+            (Some(why), FabricSetting::Verbs) => return Self::Broken { why },
             (Some(why), _) => return Self::Slower { why },
             (None, _) => {}
         }
-        match (worst(Level::NoService), fabric) {
+        match (worst(Severity::NoService), fabric) {
             (Some(why), _) => Self::Alone { why },
-            (None, Choice::Tcp) => Self::Well {
+            (None, FabricSetting::Tcp) => Self::Well {
                 how: "TCP, as configured".to_owned(),
             },
             (None, _) => {
@@ -83,7 +83,7 @@ impl Verdict {
 mod tests {
     use super::*;
 
-    fn finding(level: Level, message: &str) -> Finding {
+    fn finding(level: Severity, message: &str) -> Finding {
         Finding {
             check: "choice",
             level,
@@ -94,25 +94,25 @@ mod tests {
 
     #[test]
     fn the_worst_finding_and_the_fabric_decide() {
-        let good = finding(Level::Good, "rxe0:1");
-        let note = finding(Level::Note, "small");
-        let slow = finding(Level::NoRdma, "no device");
-        let bad = finding(Level::Broken, "no memory");
+        let good = finding(Severity::Good, "rxe0:1");
+        let note = finding(Severity::Note, "small");
+        let slow = finding(Severity::NoRdma, "no device");
+        let bad = finding(Severity::Broken, "no memory");
         let code = |findings: &[&Finding], fabric| {
             let findings: Vec<Finding> = findings.iter().map(|&f| f.clone()).collect();
-            Verdict::of(&findings, fabric).code()
+            DoctorVerdict::of(&findings, fabric).code()
         };
-        assert_eq!(code(&[&good, &note], Choice::Auto), 0);
-        assert_eq!(code(&[&good, &slow], Choice::Auto), 1);
-        assert_eq!(code(&[&good, &slow], Choice::Verbs), 2);
-        assert_eq!(code(&[&slow, &bad], Choice::Auto), 2);
-        let alone = finding(Level::NoService, "no service");
-        assert_eq!(code(&[&good, &alone], Choice::Auto), 1);
-        assert_eq!(code(&[&good, &alone], Choice::Tcp), 1);
-        assert_eq!(code(&[&alone, &slow], Choice::Verbs), 2);
-        let verdict = Verdict::of(&[alone, slow.clone()], Choice::Auto);
+        assert_eq!(code(&[&good, &note], FabricSetting::Auto), 0);
+        assert_eq!(code(&[&good, &slow], FabricSetting::Auto), 1);
+        assert_eq!(code(&[&good, &slow], FabricSetting::Verbs), 2);
+        assert_eq!(code(&[&slow, &bad], FabricSetting::Auto), 2);
+        let alone = finding(Severity::NoService, "no service");
+        assert_eq!(code(&[&good, &alone], FabricSetting::Auto), 1);
+        assert_eq!(code(&[&good, &alone], FabricSetting::Tcp), 1);
+        assert_eq!(code(&[&alone, &slow], FabricSetting::Verbs), 2);
+        let verdict = DoctorVerdict::of(&[alone, slow.clone()], FabricSetting::Auto);
         assert_eq!(verdict.word(), "slower");
-        let verdict = Verdict::of(&[slow, bad], Choice::Auto);
+        let verdict = DoctorVerdict::of(&[slow, bad], FabricSetting::Auto);
         assert_eq!(verdict.line(), "CANNOT WORK: no memory");
     }
 }

@@ -23,7 +23,7 @@ pub enum FabricName {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Operation {
+pub enum PerfOperation {
     /// One-sided writes into the server's memory
     Write,
     /// One-sided reads of the server's memory
@@ -34,7 +34,7 @@ pub enum Operation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum PerfMode {
     /// --depth transfers at once
     Bandwidth,
     /// One transfer at a time: half the round trip of a write or message, the whole time of a read
@@ -44,13 +44,13 @@ pub enum Mode {
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "  faro perf server --fabric tcp --port 7001\n  \
     faro perf client 127.0.0.1:7001 --fabric tcp --operation write,read --mode bandwidth,latency")]
-pub struct Args {
+pub struct PerfArgs {
     #[command(subcommand)]
-    pub side: Side,
+    pub side: PerfSide,
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum Side {
+pub enum PerfSide {
     /// Serve clients
     Server(ServerArgs),
     /// Measure against a server
@@ -109,11 +109,11 @@ pub struct ClientArgs {
 
     /// Operations to measure
     #[arg(long, value_delimiter = ',', default_values = ["write"], value_name = "LIST")]
-    pub operation: Vec<Operation>,
+    pub operation: Vec<PerfOperation>,
 
     /// Measurements of each operation
     #[arg(long, value_delimiter = ',', default_values = ["bandwidth"], value_name = "LIST")]
-    pub mode: Vec<Mode>,
+    pub mode: Vec<PerfMode>,
 
     /// Bytes of a transfer; more than 256 KiB take several operations
     #[arg(long, value_delimiter = ',', default_values = ["4096", "65536", "1048576"],
@@ -152,11 +152,11 @@ impl ClientArgs {
     /// # Errors
     /// `TooDeep` for reads that need more than half of the memory.
     pub fn check(&self) -> Result<(), PerfError> {
-        if !self.operation.contains(&Operation::Read) {
+        if !self.operation.contains(&PerfOperation::Read) {
             return Ok(());
         }
         for &size in &self.size {
-            let depth = match self.mode.contains(&Mode::Bandwidth) {
+            let depth = match self.mode.contains(&PerfMode::Bandwidth) {
                 true => max_depth(size).min(self.depth as usize),
                 false => 1,
             };

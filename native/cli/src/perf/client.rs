@@ -1,9 +1,11 @@
 //! The client: connects, and runs rounds.
 
-use super::args::{lengths, max_depth, operations, ClientArgs, Mode, Operation};
-use super::protocol::{self, body, counters, message, Counters, Job, Ready, Start, SERVER};
+use super::args::{lengths, max_depth, operations, ClientArgs, PerfMode, PerfOperation};
+use super::protocol::{
+    self, body, counters, message, CounterValues, PerfJob, ServerReady, Start, SERVER,
+};
 use super::server::post_writes;
-use super::site::{local_address, not_accepted, Site};
+use super::site::{local_address, not_accepted, PerfSite};
 use super::PerfError;
 use faro_fabric::{ConnectionId, Event, Exposure, Identity, Message, Outcome, Read, RemoteRange};
 use faro_pool::{Lease, PAGE_BYTES};
@@ -15,15 +17,15 @@ use std::time::{Duration, Instant};
 const WARM_UP: Duration = Duration::from_millis(100);
 
 /// Result of one round.
-pub struct Round {
+pub struct RoundResult {
     pub transfers: u64,
     pub seconds: f64,
     /// Increase of the counters: client's, server's.
-    pub grew: [Counters; 2],
+    pub grew: [CounterValues; 2],
 }
 
-pub struct Client {
-    site: Site,
+pub struct PerfClient {
+    site: PerfSite,
     connection: ConnectionId,
     events: Vec<Event>,
     timeout: Duration,
@@ -36,14 +38,14 @@ pub struct Client {
     next_id: u64,
 }
 
-impl Client {
+impl PerfClient {
     /// Connects as client `number` of this process.
     pub fn connect(args: &ClientArgs, number: u32) -> Result<Self, PerfError> {
         args.check()?;
         let bind = local_address(args.fabric.fabric, &args.location)?;
         // Clients of a server must have different ids.
         let endpoint = u128::from(std::process::id()) << 32 | u128::from(number);
-        let mut site = Site::open(&args.fabric, bind, endpoint)?;
+        let mut site = PerfSite::open(&args.fabric, bind, endpoint)?;
         let deadline = Instant::now() + args.timeout;
         let connection =
             site.fabric
@@ -76,42 +78,42 @@ impl Client {
     /// Runs one round; adds latencies in nanoseconds to `latencies`.
     pub fn round(
         &mut self,
-        job: Job,
+        job: PerfJob,
         length: Duration,
         latencies: &mut Histogram<u64>,
         tick: &mut dyn FnMut(Duration),
-    ) -> Result<Round, PerfError> {
+    ) -> Result<RoundResult, PerfError> {
         let start = Start {
             job,
             writable: self.writable.into(),
         };
-        let ready: Ready = body(&self.ask(protocol::START, protocol::READY, &start)?)?;
+        let ready: ServerReady = body(&self.ask(protocol::START, protocol::READY, &start)?)?;
         self.prepare(job)?;
         self.drive(job, &ready, WARM_UP, None, &mut |_| {})?;
-        let warm: Counters = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
+        let warm: CounterValues = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
         let before = counters(self.site.fabric.counters());
         let from = Instant::now();
         let transfers = match job.mode {
-            Mode::Bandwidth => self.drive(job, &ready, length, None, tick)?,
-            Mode::Latency => self.drive(job, &ready, length, Some(latencies), tick)?,
+            PerfMode::Bandwidth => self.drive(job, &ready, length, None, tick)?,
+            PerfMode::Latency => self.drive(job, &ready, length, Some(latencies), tick)?,
         };
         // Bytes count when they are in the server's memory, not when the kernel has taken them.
-        let fenced: Counters = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
+        let fenced: CounterValues = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
         let seconds = from.elapsed().as_secs_f64();
         let after = counters(self.site.fabric.counters());
-        Ok(Round {
+        Ok(RoundResult {
             transfers,
             seconds,
             grew: [grown(&before, &after), grown(&warm, &fenced)],
         })
     }
 
-    fn prepare(&mut self, job: Job) -> Result<(), PerfError> {
+    fn prepare(&mut self, job: PerfJob) -> Result<(), PerfError> {
         self.targets.clear();
-        if job.operation == Operation::Read {
+        if job.operation == PerfOperation::Read {
             let deep = match job.mode {
-                Mode::Bandwidth => self.depth.min(max_depth(job.size)),
-                Mode::Latency => 1,
+                PerfMode::Bandwidth => self.depth.min(max_depth(job.size)),
+                PerfMode::Latency => 1,
             };
             for _ in 0..deep {
                 for length in lengths(job.size) {
@@ -125,26 +127,26 @@ impl Client {
     /// Keeps transfers in flight for `length`, with `latencies` one at a time. Returns how many ended.
     fn drive(
         &mut self,
-        job: Job,
-        ready: &Ready,
+        job: PerfJob,
+        ready: &ServerReady,
         length: Duration,
         mut latencies: Option<&mut Histogram<u64>>,
         tick: &mut dyn FnMut(Duration),
     ) -> Result<u64, PerfError> {
-        let one = job.mode == Mode::Latency;
+        let one = job.mode == PerfMode::Latency;
         let depth = if one {
             1
         } else {
             self.depth.min(max_depth(job.size)) as u64
         };
-        let cut = if job.operation == Operation::Message {
+        let cut = if job.operation == PerfOperation::Message {
             1
         } else {
             operations(job.size) as u64
         };
         // A write's round trip ends with the server's write, not with our own.
-        let notify = one && job.operation == Operation::Write;
-        let halves = if job.operation == Operation::Read {
+        let notify = one && job.operation == PerfOperation::Write;
+        let halves = if job.operation == PerfOperation::Read {
             1
         } else {
             2
@@ -168,10 +170,10 @@ impl Client {
             let mut events = std::mem::take(&mut self.events);
             for event in events.drain(..) {
                 match self.progress(event)? {
-                    Progress::OwnWrite if notify => own_open = own_open.saturating_sub(1),
-                    Progress::Notified => ended += cut,
-                    Progress::OwnWrite | Progress::Part => ended += 1,
-                    Progress::Nothing => {}
+                    TransferProgress::OwnWrite if notify => own_open = own_open.saturating_sub(1),
+                    TransferProgress::Notified => ended += cut,
+                    TransferProgress::OwnWrite | TransferProgress::Part => ended += 1,
+                    TransferProgress::Nothing => {}
                 }
             }
             self.events = events;
@@ -199,10 +201,15 @@ impl Client {
     }
 
     /// Posts one transfer. Returns the number of its operations.
-    fn post(&mut self, job: Job, ready: &Ready, notify: bool) -> Result<usize, PerfError> {
+    fn post(
+        &mut self,
+        job: PerfJob,
+        ready: &ServerReady,
+        notify: bool,
+    ) -> Result<usize, PerfError> {
         let count = operations(job.size);
         match job.operation {
-            Operation::Write => {
+            PerfOperation::Write => {
                 let target = ready.writable.into();
                 post_writes(
                     &mut self.site,
@@ -214,7 +221,7 @@ impl Client {
                 )
                 .map_err(|rejected| not_accepted("a write", &rejected))
             }
-            Operation::Read => {
+            PerfOperation::Read => {
                 for length in lengths(job.size) {
                     let target = match self.targets.pop() {
                         Some(target) => target,
@@ -236,7 +243,7 @@ impl Client {
                 }
                 Ok(count)
             }
-            Operation::Message => {
+            PerfOperation::Message => {
                 let id = self.next_id;
                 self.next_id += 1;
                 let data = Message {
@@ -253,7 +260,7 @@ impl Client {
         }
     }
 
-    fn progress(&mut self, event: Event) -> Result<Progress, PerfError> {
+    fn progress(&mut self, event: Event) -> Result<TransferProgress, PerfError> {
         let ended = |what, outcome| match outcome {
             Outcome::Done => Ok(()),
             outcome => Err(PerfError::Ended { what, outcome }),
@@ -261,26 +268,26 @@ impl Client {
         Ok(match event {
             Event::WriteEnded { outcome, .. } => {
                 ended("write", outcome)?;
-                Progress::OwnWrite
+                TransferProgress::OwnWrite
             }
             Event::ReadEnded {
                 outcome, target, ..
             } => {
                 self.targets.push(target);
                 ended("read", outcome)?;
-                Progress::Part
+                TransferProgress::Part
             }
-            Event::Written { .. } => Progress::Notified,
+            Event::Written { .. } => TransferProgress::Notified,
             Event::Message { message, .. } => match message.kind {
-                protocol::DATA | protocol::TAKEN => Progress::Part,
+                protocol::DATA | protocol::TAKEN => TransferProgress::Part,
                 protocol::REFUSED => {
                     return Err(PerfError::Refused {
                         why: body(&message)?,
                     })
                 }
-                _ => Progress::Nothing,
+                _ => TransferProgress::Nothing,
             },
-            _ => Progress::Nothing,
+            _ => TransferProgress::Nothing,
         })
     }
 
@@ -341,7 +348,7 @@ impl Client {
     }
 }
 
-enum Progress {
+enum TransferProgress {
     /// One of our writes ended.
     OwnWrite,
     /// A part of a transfer ended.
@@ -351,7 +358,7 @@ enum Progress {
     Nothing,
 }
 
-fn grown(before: &Counters, after: &Counters) -> Counters {
+fn grown(before: &CounterValues, after: &CounterValues) -> CounterValues {
     after
         .iter()
         .map(|(name, value)| {

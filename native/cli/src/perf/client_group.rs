@@ -1,8 +1,8 @@
 //! Several clients of one server. Each has a thread; all run their rounds at the same time.
 
 use super::args::ClientArgs;
-use super::client::{Client, Round};
-use super::protocol::{Counters, Job};
+use super::client::{PerfClient, RoundResult};
+use super::protocol::{CounterValues, PerfJob};
 use super::{report, PerfError};
 use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
@@ -10,23 +10,23 @@ use std::sync::mpsc::{channel, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
-type Ended = Result<(Round, Histogram<u64>), PerfError>;
+type RoundEnd = Result<(RoundResult, Histogram<u64>), PerfError>;
 
 /// One client's thread; dropping this ends it.
-struct Worker {
-    jobs: Sender<(Job, ProgressBar)>,
-    results: Receiver<Ended>,
+struct ClientThread {
+    jobs: Sender<(PerfJob, ProgressBar)>,
+    results: Receiver<RoundEnd>,
 }
 
 pub struct ClientGroup {
-    workers: Vec<Worker>,
+    workers: Vec<ClientThread>,
 }
 
 impl ClientGroup {
     /// Connects all clients, one after the other.
     pub fn connect(args: &ClientArgs) -> Result<Self, PerfError> {
-        let workers: Result<Vec<Worker>, PerfError> = (0..args.clients)
-            .map(|number| Worker::start(Client::connect(args, number)?, args.seconds))
+        let workers: Result<Vec<ClientThread>, PerfError> = (0..args.clients)
+            .map(|number| ClientThread::start(PerfClient::connect(args, number)?, args.seconds))
             .collect();
         Ok(Self { workers: workers? })
     }
@@ -35,7 +35,11 @@ impl ClientGroup {
     ///
     /// # Errors
     /// That of the first client that failed.
-    pub fn round(&self, job: Job, bar: &ProgressBar) -> Result<(Round, Histogram<u64>), PerfError> {
+    pub fn round(
+        &self,
+        job: PerfJob,
+        bar: &ProgressBar,
+    ) -> Result<(RoundResult, Histogram<u64>), PerfError> {
         for (number, worker) in self.workers.iter().enumerate() {
             // All take the same time; the first one shows the progress.
             let bar = if number == 0 {
@@ -59,9 +63,9 @@ impl ClientGroup {
     }
 }
 
-impl Worker {
-    fn start(mut client: Client, length: Duration) -> Result<Self, PerfError> {
-        let (jobs, received) = channel::<(Job, ProgressBar)>();
+impl ClientThread {
+    fn start(mut client: PerfClient, length: Duration) -> Result<Self, PerfError> {
+        let (jobs, received) = channel::<(PerfJob, ProgressBar)>();
         let (ended, results) = channel();
         let work = move || {
             for (job, bar) in received {
@@ -85,14 +89,14 @@ impl Worker {
 }
 
 /// One round with the transfers of all, at the sum of their rates.
-fn merged(rounds: &[Round]) -> Round {
+fn merged(rounds: &[RoundResult]) -> RoundResult {
     let transfers = rounds.iter().map(|round| round.transfers).sum();
     let rate: f64 = rounds
         .iter()
         .map(|round| round.transfers as f64 / round.seconds)
         .sum();
     let longest = rounds.iter().map(|round| round.seconds).fold(0.0, f64::max);
-    let mut grew = [Counters::new(), Counters::new()];
+    let mut grew = [CounterValues::new(), CounterValues::new()];
     let [clients, server] = &mut grew;
     for round in rounds {
         for (name, count) in &round.grew[0] {
@@ -104,7 +108,7 @@ fn merged(rounds: &[Round]) -> Round {
             *max = (*max).max(*count);
         }
     }
-    Round {
+    RoundResult {
         transfers,
         seconds: if rate > 0.0 {
             transfers as f64 / rate
@@ -121,8 +125,8 @@ mod tests {
 
     #[test]
     fn rates_and_own_costs_are_added_and_the_servers_is_not() {
-        let counters = |value| Counters::from([("posts".to_owned(), value)]);
-        let round = |transfers, seconds, own, server| Round {
+        let counters = |value| CounterValues::from([("posts".to_owned(), value)]);
+        let round = |transfers, seconds, own, server| RoundResult {
             transfers,
             seconds,
             grew: [counters(own), counters(server)],
@@ -135,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_round_without_transfers_lasts_as_long_as_the_longest() {
-        let idle = Round {
+        let idle = RoundResult {
             transfers: 0,
             seconds: 1.5,
             grew: Default::default(),

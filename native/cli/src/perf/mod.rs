@@ -14,16 +14,16 @@ pub(crate) mod report;
 pub(crate) mod server;
 pub(crate) mod site;
 
-pub use args::Args;
+pub use args::PerfArgs;
 
 use crate::CliError;
-use args::{ClientArgs, Side};
+use args::{ClientArgs, PerfSide};
 use client_group::ClientGroup;
 use faro_fabric::{CloseReason, FabricError, Outcome};
 use faro_pool::PoolError;
 use indicatif::{ProgressBar, ProgressStyle};
-use protocol::Job;
-use report::Row;
+use protocol::PerfJob;
+use report::ReportRow;
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -74,10 +74,10 @@ pub enum PerfError {
     Gone { number: usize },
 }
 
-pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+pub fn run(args: &PerfArgs, out: &mut impl Write) -> Result<(), CliError> {
     match &args.side {
-        Side::Server(args) => server::run(args, out),
-        Side::Client(args) => {
+        PerfSide::Server(args) => server::run(args, out),
+        PerfSide::Client(args) => {
             let rows = measure(args)?;
             if args.json {
                 report::json(out, args, &rows)?;
@@ -90,18 +90,18 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
 }
 
 /// Runs all measurements round by round, so that a disturbance affects few rounds of each.
-fn measure(args: &ClientArgs) -> Result<Vec<Row>, PerfError> {
+fn measure(args: &ClientArgs) -> Result<Vec<ReportRow>, PerfError> {
     let clients = ClientGroup::connect(args)?;
     let mut rows = Vec::new();
     for &mode in &args.mode {
         for &operation in &args.operation {
             for &size in &args.size {
-                let job = Job {
+                let job = PerfJob {
                     operation,
                     mode,
                     size,
                 };
-                rows.push(Row::new(job)?);
+                rows.push(ReportRow::new(job)?);
             }
         }
     }

@@ -10,7 +10,7 @@
 //! ```
 //! Bodies are JSON: their cost is not measured.
 
-use super::args::{Mode, Operation};
+use super::args::{PerfMode, PerfOperation};
 use super::PerfError;
 use faro_fabric::{EndpointId, Message, RemoteRange};
 use faro_wire::kind::FIRST_MESSAGE;
@@ -31,21 +31,21 @@ pub const FENCE: u8 = FIRST_MESSAGE + 5;
 pub const FENCED: u8 = FIRST_MESSAGE + 6;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
-    pub operation: Operation,
-    pub mode: Mode,
+pub struct PerfJob {
+    pub operation: PerfOperation,
+    pub mode: PerfMode,
     pub size: usize,
 }
 
 /// A [`RemoteRange`] as JSON.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Range {
+pub struct RangeJson {
     key: u64,
     offset: u64,
     length: u32,
 }
 
-impl From<RemoteRange> for Range {
+impl From<RemoteRange> for RangeJson {
     fn from(range: RemoteRange) -> Self {
         let RemoteRange {
             key,
@@ -60,9 +60,9 @@ impl From<RemoteRange> for Range {
     }
 }
 
-impl From<Range> for RemoteRange {
-    fn from(range: Range) -> Self {
-        let Range {
+impl From<RangeJson> for RemoteRange {
+    fn from(range: RangeJson) -> Self {
+        let RangeJson {
             key,
             offset,
             length,
@@ -77,18 +77,18 @@ impl From<Range> for RemoteRange {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Start {
-    pub job: Job,
+    pub job: PerfJob,
     /// Memory of the client that the server writes to in a write latency test.
-    pub writable: Range,
+    pub writable: RangeJson,
 }
 
-pub type Counters = BTreeMap<String, u64>;
+pub type CounterValues = BTreeMap<String, u64>;
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Ready {
-    pub writable: Range,
-    pub readable: Range,
-    pub counters: Counters,
+pub struct ServerReady {
+    pub writable: RangeJson,
+    pub readable: RangeJson,
+    pub counters: CounterValues,
 }
 
 pub fn message(kind: u8, id: u64, body: &impl Serialize) -> Result<Message, PerfError> {
@@ -101,7 +101,7 @@ pub fn body<T: DeserializeOwned>(message: &Message) -> Result<T, PerfError> {
     serde_json::from_slice(&message.body).map_err(|source| PerfError::Body { kind, source })
 }
 
-pub fn counters(named: Vec<(&'static str, u64)>) -> Counters {
+pub fn counters(named: Vec<(&'static str, u64)>) -> CounterValues {
     let owned = |(name, value): (&str, u64)| (name.to_owned(), value);
     named.into_iter().map(owned).collect()
 }

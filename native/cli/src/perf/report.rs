@@ -1,8 +1,8 @@
 //! The result as a table or as JSON.
 
-use super::args::{ClientArgs, Mode, Operation};
-use super::client::Round;
-use super::protocol::{Counters, Job};
+use super::args::{ClientArgs, PerfMode, PerfOperation};
+use super::client::RoundResult;
+use super::protocol::{CounterValues, PerfJob};
 use super::PerfError;
 use hdrhistogram::Histogram;
 use serde_json::{json, Map, Value};
@@ -26,18 +26,18 @@ pub fn latencies() -> Result<Histogram<u64>, PerfError> {
 }
 
 /// All rounds of a job.
-pub struct Row {
-    pub job: Job,
+pub struct ReportRow {
+    pub job: PerfJob,
     transfers: Vec<f64>,
     /// Median latency of each round, in microseconds.
     medians: Vec<f64>,
     latencies: Histogram<u64>,
     all: u64,
-    grew: [Counters; 2],
+    grew: [CounterValues; 2],
 }
 
-impl Row {
-    pub fn new(job: Job) -> Result<Self, PerfError> {
+impl ReportRow {
+    pub fn new(job: PerfJob) -> Result<Self, PerfError> {
         Ok(Self {
             job,
             transfers: Vec::new(),
@@ -49,7 +49,7 @@ impl Row {
     }
 
     pub fn title(&self) -> String {
-        let Job {
+        let PerfJob {
             operation,
             mode,
             size,
@@ -57,7 +57,7 @@ impl Row {
         format!("{} {} {size}", verb(operation), kind(mode))
     }
 
-    pub fn add(&mut self, round: &Round, latencies: &Histogram<u64>) {
+    pub fn add(&mut self, round: &RoundResult, latencies: &Histogram<u64>) {
         self.all += round.transfers;
         self.transfers.push(round.transfers as f64 / round.seconds);
         if !latencies.is_empty() {
@@ -123,7 +123,7 @@ impl Row {
     }
 }
 
-pub fn json(out: &mut impl Write, args: &ClientArgs, rows: &[Row]) -> io::Result<()> {
+pub fn json(out: &mut impl Write, args: &ClientArgs, rows: &[ReportRow]) -> io::Result<()> {
     let result = json!({
         "fabric": args.fabric.fabric,
         "location": args.location,
@@ -132,15 +132,16 @@ pub fn json(out: &mut impl Write, args: &ClientArgs, rows: &[Row]) -> io::Result
         "seconds": args.seconds.as_secs_f64(),
         "rounds": args.rounds,
         "spin": args.fabric.spin,
-        "rows": rows.iter().map(Row::json).collect::<Vec<_>>(),
+        "rows": rows.iter().map(ReportRow::json).collect::<Vec<_>>(),
     });
     serde_json::to_writer_pretty(&mut *out, &result).map_err(io::Error::from)?;
     writeln!(out)
 }
 
-pub fn table(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
-    let (flows, trips): (Vec<&Row>, Vec<&Row>) =
-        rows.iter().partition(|row| row.job.mode == Mode::Bandwidth);
+pub fn table(out: &mut impl Write, rows: &[ReportRow]) -> io::Result<()> {
+    let (flows, trips): (Vec<&ReportRow>, Vec<&ReportRow>) = rows
+        .iter()
+        .partition(|row| row.job.mode == PerfMode::Bandwidth);
     if !flows.is_empty() {
         writeln!(
             out,
@@ -201,18 +202,18 @@ pub fn table(out: &mut impl Write, rows: &[Row]) -> io::Result<()> {
     Ok(())
 }
 
-fn verb(operation: Operation) -> &'static str {
+fn verb(operation: PerfOperation) -> &'static str {
     match operation {
-        Operation::Write => "write",
-        Operation::Read => "read",
-        Operation::Message => "message",
+        PerfOperation::Write => "write",
+        PerfOperation::Read => "read",
+        PerfOperation::Message => "message",
     }
 }
 
-fn kind(mode: Mode) -> &'static str {
+fn kind(mode: PerfMode) -> &'static str {
     match mode {
-        Mode::Bandwidth => "bandwidth",
-        Mode::Latency => "latency",
+        PerfMode::Bandwidth => "bandwidth",
+        PerfMode::Latency => "latency",
     }
 }
 

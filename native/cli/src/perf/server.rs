@@ -1,8 +1,8 @@
 //! The server: exposes memory and answers clients.
 
-use super::args::{lengths, Mode, Operation, ServerArgs, MAX_TRANSFER};
-use super::protocol::{self, body, counters, message, Ready, Start};
-use super::site::{not_accepted, Site};
+use super::args::{lengths, PerfMode, PerfOperation, ServerArgs, MAX_TRANSFER};
+use super::protocol::{self, body, counters, message, ServerReady, Start};
+use super::site::{not_accepted, PerfSite};
 use super::PerfError;
 use crate::CliError;
 use faro_fabric::{
@@ -17,7 +17,7 @@ use std::sync::Arc;
 const MAX_UNSENT: usize = 4_096;
 
 /// A client, from `Accepted` to `Closed`.
-struct Client {
+struct ServedClient {
     writable: RemoteRange,
     readable: RemoteRange,
     /// Source of the writes in return.
@@ -28,14 +28,14 @@ struct Client {
 }
 
 struct Server<'t> {
-    site: Site,
-    clients: HashMap<u64, Client>,
+    site: PerfSite,
+    clients: HashMap<u64, ServedClient>,
     left: &'t dyn Fn(u64, &CloseReason),
 }
 
 pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliError> {
     let bind = SocketAddr::new(args.bind, args.port);
-    let site = Site::open(&args.fabric, bind, protocol::SERVER)?;
+    let site = PerfSite::open(&args.fabric, bind, protocol::SERVER)?;
     writeln!(out, "{}", site.fabric.location())?;
     out.flush()?;
     let left = |client, reason: &CloseReason| {
@@ -46,7 +46,11 @@ pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliEr
 
 /// Serves clients; with `once` until the first one, and all that came meanwhile, have left. Calls
 /// `left` for each that leaves.
-pub fn serve(site: Site, once: bool, left: &dyn Fn(u64, &CloseReason)) -> Result<(), PerfError> {
+pub fn serve(
+    site: PerfSite,
+    once: bool,
+    left: &dyn Fn(u64, &CloseReason),
+) -> Result<(), PerfError> {
     let mut server = Server {
         site,
         clients: HashMap::new(),
@@ -98,10 +102,10 @@ impl Server<'_> {
         Ok(false)
     }
 
-    fn welcome(&mut self, connection: ConnectionId) -> Result<Client, PerfError> {
+    fn welcome(&mut self, connection: ConnectionId) -> Result<ServedClient, PerfError> {
         let writable = Exposure::Writable(self.site.lease(PAGE_BYTES)?);
         let readable = Exposure::Readable(Arc::new(self.site.lease(PAGE_BYTES)?));
-        Ok(Client {
+        Ok(ServedClient {
             writable: self.site.expose(connection, writable)?,
             readable: self.site.expose(connection, readable)?,
             source: Arc::new(self.site.lease(PAGE_BYTES)?),
@@ -126,7 +130,7 @@ impl Server<'_> {
                 }
                 Ok(start) => {
                     client.job = Some(start);
-                    let ready = Ready {
+                    let ready = ServerReady {
                         writable: client.writable.into(),
                         readable: client.readable.into(),
                         counters: now(),
@@ -136,7 +140,7 @@ impl Server<'_> {
                 Err(error) => message(protocol::REFUSED, came.id, &error.to_string())?,
             },
             protocol::DATA => match &client.job {
-                Some(start) if start.job.mode == Mode::Latency => came,
+                Some(start) if start.job.mode == PerfMode::Latency => came,
                 _ => Message {
                     kind: protocol::TAKEN,
                     id: came.id,
@@ -187,7 +191,7 @@ impl Server<'_> {
         let Some(start) = &client.job else {
             return Ok(());
         };
-        if (start.job.operation, start.job.mode) != (Operation::Write, Mode::Latency) {
+        if (start.job.operation, start.job.mode) != (PerfOperation::Write, PerfMode::Latency) {
             return Ok(());
         }
         match post_writes(
@@ -208,7 +212,7 @@ impl Server<'_> {
 /// Posts one transfer as writes into `target`. Returns how many; with `notify` the last one has an
 /// immediate.
 pub fn post_writes(
-    site: &mut Site,
+    site: &mut PerfSite,
     connection: ConnectionId,
     source: &Arc<Lease>,
     target: RemoteRange,

@@ -15,14 +15,14 @@ use std::time::Duration;
 /// Longest wait of one `poll`; deadlines are checked after it.
 const POLL_WAIT: Duration = Duration::from_millis(100);
 
-pub struct Site {
+pub struct PerfSite {
     pub fabric: Box<dyn Fabric>,
     pub pool: Arc<Pool>,
     /// Longest wait of one `poll`.
     pub poll_wait: Duration,
 }
 
-impl Site {
+impl PerfSite {
     pub fn open(
         args: &FabricArgs,
         bind: SocketAddr,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Fabrics of the endpoints that readers connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Fabric {
+pub enum ServedFabric {
     /// Shared memory, RDMA and TCP, as far as they work here
     Auto,
     /// TCP only
@@ -19,7 +19,7 @@ pub enum Fabric {
 #[command(after_help = "\
 Executors find the service by spark.faro.service.directory, which is its --socket-dir. SIGTERM and
 SIGINT end it; what it keeps stays in --data-dir for the next one, until the machine starts anew.")]
-pub struct Args {
+pub struct ServeArgs {
     /// Directory of the Unix socket that executors connect to; made if it is missing
     #[arg(
         long,
@@ -54,7 +54,7 @@ pub struct Args {
         default_value = "auto",
         value_name = "FABRIC"
     )]
-    pub fabric: Fabric,
+    pub fabric: ServedFabric,
 
     /// Most memory for blocks in transfer, of all applications together; at least 32m for each
     #[arg(long, env = "FARO_SERVE_MEMORY", default_value = "1g", value_parser = limit,

@@ -4,9 +4,9 @@ use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::io::Write;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-struct Lines;
+struct LineLogger;
 
-impl Log for Lines {
+impl Log for LineLogger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.level() <= Level::Info
     }
@@ -26,7 +26,7 @@ impl Log for Lines {
 
 /// Lines from INFO on; once in a process.
 pub fn install() {
-    if log::set_logger(&Lines).is_ok() {
+    if log::set_logger(&LineLogger).is_ok() {
         log::set_max_level(LevelFilter::Info);
     }
 }

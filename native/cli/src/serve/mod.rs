@@ -4,7 +4,7 @@ mod args;
 mod logger;
 mod signals;
 
-pub use args::{Args, Fabric, User};
+pub use args::{ServeArgs, ServedFabric, User};
 
 use crate::{host, CliError};
 use faro_endpoint::FabricChoice;
@@ -26,7 +26,7 @@ pub enum ServeError {
 ///
 /// # Errors
 /// It cannot start, or its line cannot be written.
-pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
+pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
     logger::install();
     // Before the first thread, so that all of them leave the signals to this one.
     let signals = Signals::block().map_err(ServeError::Signals)?;
@@ -68,7 +68,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<u8, CliError> {
     Ok(0)
 }
 
-fn options(args: &Args) -> Options {
+fn options(args: &ServeArgs) -> Options {
     let address = host::address(args.address, None);
     let users: Vec<u32> = args.users.iter().filter_map(id).collect();
     Options {
@@ -78,8 +78,8 @@ fn options(args: &Args) -> Options {
         advertise: address,
         port: args.port,
         fabric: match args.fabric {
-            Fabric::Auto => FabricChoice::Auto,
-            Fabric::Tcp => FabricChoice::Tcp,
+            ServedFabric::Auto => FabricChoice::Auto,
+            ServedFabric::Tcp => FabricChoice::Tcp,
         },
         memory: args.memory,
         connections: CONNECTIONS,

@@ -36,7 +36,7 @@ pub enum Verb {
 
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "The model, its limits and results: docs/scaling.md")]
-pub struct Args {
+pub struct SimArgs {
     /// Number of endpoints (executors), each reading from every other one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4096))]
     pub endpoints: u32,

@@ -21,8 +21,8 @@
 
 use super::args::Overflow;
 use super::model::Model;
-use super::policy::Fetch;
-use super::stats::Stats;
+use super::policy::PolicyFetch;
+use super::stats::SimStats;
 use super::units::Picos;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -31,7 +31,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 const PROGRESS_EVERY: u64 = 1 << 18;
 
 #[derive(Clone, Copy)]
-enum Event {
+enum SimEvent {
     /// The client may post its next request.
     Post = 0,
     /// The server's link is free.
@@ -56,7 +56,7 @@ struct Flow {
 }
 
 #[derive(Default, Clone)]
-struct Endpoint {
+struct SimEndpoint {
     // The part of a client.
     /// Next request in its order.
     next: usize,
@@ -91,9 +91,9 @@ struct Endpoint {
 
 pub struct Engine<'a> {
     model: &'a Model,
-    fetch: &'a Fetch,
+    fetch: &'a PolicyFetch,
     now: Picos,
-    endpoints: Vec<Endpoint>,
+    endpoints: Vec<SimEndpoint>,
     /// Open flows, and closed ones whose slots are in `free`.
     flows: Vec<Flow>,
     free: Vec<u32>,
@@ -107,17 +107,17 @@ pub struct Engine<'a> {
     arrivals: VecDeque<(Picos, u32, u64)>,
     /// Flows that wait for the timeout, in order of time.
     retries: VecDeque<(Picos, u32)>,
-    stats: Stats,
+    stats: SimStats,
 }
 
 impl<'a> Engine<'a> {
-    pub fn new(model: &'a Model, fetch: &'a Fetch) -> Engine<'a> {
+    pub fn new(model: &'a Model, fetch: &'a PolicyFetch) -> Engine<'a> {
         let n = model.endpoints;
         Engine {
             model,
             fetch,
             now: 0,
-            endpoints: vec![Endpoint::default(); n],
+            endpoints: vec![SimEndpoint::default(); n],
             flows: Vec::new(),
             free: Vec::new(),
             several: HashMap::new(),
@@ -125,15 +125,15 @@ impl<'a> Engine<'a> {
             heap: BinaryHeap::new(),
             arrivals: VecDeque::new(),
             retries: VecDeque::new(),
-            stats: Stats::default(),
+            stats: SimStats::default(),
         }
     }
 
     /// Runs until all is received. `progress` gets the bytes received so far.
-    pub fn run(mut self, mut progress: impl FnMut(u64)) -> Stats {
+    pub fn run(mut self, mut progress: impl FnMut(u64)) -> SimStats {
         for client in 0..self.endpoints.len() {
             self.endpoints[client].posting = true;
-            self.schedule(self.model.starts[client], Event::Post, client as u32);
+            self.schedule(self.model.starts[client], SimEvent::Post, client as u32);
         }
         while self.step() {
             self.stats.events += 1;
@@ -146,7 +146,7 @@ impl<'a> Engine<'a> {
         self.stats
     }
 
-    fn schedule(&mut self, at: Picos, event: Event, index: u32) {
+    fn schedule(&mut self, at: Picos, event: SimEvent, index: u32) {
         let key = (u128::from(at) << 64) | ((event as u128) << 32) | u128::from(index);
         self.heap.push(Reverse(key));
     }
@@ -176,8 +176,8 @@ impl<'a> Engine<'a> {
             self.now = (key >> 64) as Picos;
             let index = key as u32;
             match (key >> 32) as u32 {
-                k if k == Event::Post as u32 => self.post(index as usize),
-                k if k == Event::LinkFree as u32 => {
+                k if k == SimEvent::Post as u32 => self.post(index as usize),
+                k if k == SimEvent::LinkFree as u32 => {
                     self.endpoints[index as usize].busy = false;
                     self.send(index as usize);
                 }
@@ -223,7 +223,7 @@ impl<'a> Engine<'a> {
     fn want_post(&mut self, client: usize) {
         if !self.endpoints[client].posting && self.allowed(client).is_some() {
             self.endpoints[client].posting = true;
-            self.schedule(self.now + self.model.post, Event::Post, client as u32);
+            self.schedule(self.now + self.model.post, SimEvent::Post, client as u32);
         }
     }
 
@@ -347,10 +347,10 @@ impl<'a> Engine<'a> {
             port.fan_in += 1;
             port.port_free = port.port_free.max(start) + model.service(client, bytes, port.peers);
             let at = port.port_free.max(start + link);
-            self.schedule(at, Event::Drained, flow);
+            self.schedule(at, SimEvent::Drained, flow);
         }
         self.endpoints[server].busy = true;
-        self.schedule(start + link, Event::LinkFree, server as u32);
+        self.schedule(start + link, SimEvent::LinkFree, server as u32);
     }
 
     /// A window has arrived at its client: the flow sends the next one or is closed.

@@ -12,15 +12,15 @@ mod units;
 #[cfg(test)]
 mod validation;
 
-pub use args::Args;
+pub use args::SimArgs;
 
 use crate::CliError;
 use engine::Engine;
 use faro_exchange::{ExchangeError, Policy};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::Model;
-use policy::Fetch;
-use stats::Figures;
+use policy::PolicyFetch;
+use stats::PolicyFigures;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
@@ -38,7 +38,7 @@ pub enum SimError {
     TooManyRequests { bytes: u64, request: u64 },
 }
 
-pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+pub fn run(args: &SimArgs, out: &mut impl Write) -> Result<(), CliError> {
     if args.groups {
         return groups(args, out);
     }
@@ -55,7 +55,7 @@ pub fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
 
 /// Runs the policies in parallel, at most one for each processor. The result does not depend on the
 /// number of processors.
-fn simulate(args: &Args, model: &Model, ideal: Picos) -> Result<Vec<Figures>, SimError> {
+fn simulate(args: &SimArgs, model: &Model, ideal: Picos) -> Result<Vec<PolicyFigures>, SimError> {
     let bars = match io::stderr().is_terminal() {
         true => MultiProgress::new(),
         false => MultiProgress::with_draw_target(ProgressDrawTarget::hidden()),
@@ -65,15 +65,15 @@ fn simulate(args: &Args, model: &Model, ideal: Picos) -> Result<Vec<Figures>, Si
         let bar = ProgressBar::new(total).with_message(report::name(policy));
         let style = ProgressStyle::with_template("{msg:<11} {bar:40} {percent:>3}% {eta}");
         let bar = bars.add(bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())));
-        let fetch = Fetch::new(policy, args, model)?;
+        let fetch = PolicyFetch::new(policy, args, model)?;
         let stats = Engine::new(model, &fetch).run(|bytes| bar.set_position(bytes));
         bar.finish_and_clear();
-        Ok(Figures::new(policy, &stats, ideal, args.qps_per_peer))
+        Ok(PolicyFigures::new(policy, &stats, ideal, args.qps_per_peer))
     };
     let workers = thread::available_parallelism().map_or(1, |n| n.get());
     let workers = workers.min(args.policies.len());
     let next = AtomicUsize::new(0);
-    let results: Vec<OnceLock<Result<Figures, SimError>>> =
+    let results: Vec<OnceLock<Result<PolicyFigures, SimError>>> =
         args.policies.iter().map(|_| OnceLock::new()).collect();
     thread::scope(|scope| {
         for _ in 0..workers {
@@ -93,7 +93,7 @@ fn simulate(args: &Args, model: &Model, ideal: Picos) -> Result<Vec<Figures>, Si
 }
 
 /// The groups of each round, one round per line; members of a group in issue order.
-fn groups(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+fn groups(args: &SimArgs, out: &mut impl Write) -> Result<(), CliError> {
     let schedule = policy::schedule(args.endpoints as usize, args.seed, Policy::Grouped)?;
     let rounds: Vec<_> = (0..schedule.rounds()).map(|r| schedule.groups(r)).collect();
     if args.json {

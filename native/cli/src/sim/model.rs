@@ -1,7 +1,7 @@
 //! The modelled cluster: links, ports, the NIC's cache of queue pairs, and how many bytes each pair
 //! exchanges. All random choices come from the seed.
 
-use super::args::{Args, Overflow, Verb};
+use super::args::{Overflow, SimArgs, Verb};
 use super::units::{Picos, SECOND};
 use faro_exchange::SplitMix64;
 
@@ -48,7 +48,7 @@ enum Bytes {
 }
 
 impl Model {
-    pub fn new(args: &Args) -> Model {
+    pub fn new(args: &SimArgs) -> Model {
         let n = args.endpoints as usize;
         let mut rng = SplitMix64::stream(args.seed, 1);
         let mut who: Vec<usize> = (0..n).collect();

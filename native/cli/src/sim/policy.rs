@@ -4,21 +4,21 @@
 //! read from at once. Spark cuts the bytes of one server into requests of a fifth of the bytes in
 //! flight, and shuffles the requests; so does `random`. No policy waits for the end of a round.
 
-use super::args::{Args, PolicyName};
+use super::args::{PolicyName, SimArgs};
 use super::model::Model;
 use super::SimError;
 use faro_exchange::{Member, Policy, Schedule, SplitMix64};
 
 /// One request: part `part` of the bytes that a client reads from `server`.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct SimRequest {
     pub server: u16,
     pub part: u16,
 }
 
-pub struct Fetch {
+pub struct PolicyFetch {
     /// Requests of each client, in order.
-    pub orders: Vec<Vec<Request>>,
+    pub orders: Vec<Vec<SimRequest>>,
     /// Bytes that one client may have requested and not received.
     pub in_flight: u64,
     /// Largest request.
@@ -27,8 +27,8 @@ pub struct Fetch {
     pub max_peers: u32,
 }
 
-impl Fetch {
-    pub fn new(policy: PolicyName, args: &Args, model: &Model) -> Result<Fetch, SimError> {
+impl PolicyFetch {
+    pub fn new(policy: PolicyName, args: &SimArgs, model: &Model) -> Result<PolicyFetch, SimError> {
         let n = model.endpoints;
         let request = (args.in_flight / 5).max(1);
         let (servers, max_peers): (Box<dyn Fn(usize) -> Vec<u16>>, u32) = match policy {
@@ -65,14 +65,14 @@ impl Fetch {
                 let parts = bytes.div_ceil(request);
                 let parts = u16::try_from(parts)
                     .map_err(|_| SimError::TooManyRequests { bytes, request })?;
-                order.extend((0..parts).map(|part| Request { server, part }));
+                order.extend((0..parts).map(|part| SimRequest { server, part }));
             }
             if policy == PolicyName::Random {
                 SplitMix64::stream(args.seed, client as u64).shuffle(&mut order);
             }
             orders.push(order);
         }
-        Ok(Fetch {
+        Ok(PolicyFetch {
             orders,
             in_flight: args.in_flight,
             request,

@@ -1,7 +1,7 @@
 //! The result as a table or as JSON.
 
-use super::args::{Args, PolicyName};
-use super::stats::Figures;
+use super::args::{PolicyName, SimArgs};
+use super::stats::PolicyFigures;
 use super::units::{show_bytes, Picos, SECOND};
 use serde_json::{json, Map, Value};
 use std::io::{self, Write};
@@ -15,7 +15,12 @@ pub fn name(policy: PolicyName) -> &'static str {
     }
 }
 
-pub fn json(out: &mut impl Write, args: &Args, ideal: Picos, all: &[Figures]) -> io::Result<()> {
+pub fn json(
+    out: &mut impl Write,
+    args: &SimArgs,
+    ideal: Picos,
+    all: &[PolicyFigures],
+) -> io::Result<()> {
     let seconds = |t: Picos| t as f64 / SECOND as f64;
     let policies: Map<String, Value> = all
         .iter()
@@ -54,16 +59,21 @@ pub fn json(out: &mut impl Write, args: &Args, ideal: Picos, all: &[Figures]) ->
 }
 
 /// Random's completion time divided by each other policy's.
-fn speedup(all: &[Figures]) -> Value {
+fn speedup(all: &[PolicyFigures]) -> Value {
     let Some(random) = all.iter().find(|f| f.policy == PolicyName::Random) else {
         return Value::Null;
     };
     let others = all.iter().filter(|f| f.policy != PolicyName::Random);
-    let of = |f: &Figures| json!(random.completion_s / f.completion_s);
+    let of = |f: &PolicyFigures| json!(random.completion_s / f.completion_s);
     Value::Object(others.map(|f| (name(f.policy).to_owned(), of(f))).collect())
 }
 
-pub fn table(out: &mut impl Write, args: &Args, ideal: Picos, all: &[Figures]) -> io::Result<()> {
+pub fn table(
+    out: &mut impl Write,
+    args: &SimArgs,
+    ideal: Picos,
+    all: &[PolicyFigures],
+) -> io::Result<()> {
     writeln!(
         out,
         "{} endpoints, {} each at {} Gbit/s, buffer {} per port; lower bound {:.2} ms",

@@ -5,7 +5,7 @@ use super::units::{Picos, SECOND};
 use serde::Serialize;
 
 #[derive(Debug, Default, Clone)]
-pub struct Stats {
+pub struct SimStats {
     /// Time of each client's last byte.
     pub completions: Vec<Picos>,
     /// Most servers to which one client had open requests.
@@ -29,7 +29,7 @@ pub struct Stats {
 
 /// The result for one policy, as printed.
 #[derive(Debug, Clone, Serialize)]
-pub struct Figures {
+pub struct PolicyFigures {
     #[serde(skip)]
     pub policy: PolicyName,
     /// Time of the last endpoint's last byte.
@@ -56,12 +56,17 @@ pub struct Figures {
     pub events: u64,
 }
 
-impl Figures {
-    pub fn new(policy: PolicyName, stats: &Stats, ideal: Picos, qps_per_peer: u32) -> Figures {
+impl PolicyFigures {
+    pub fn new(
+        policy: PolicyName,
+        stats: &SimStats,
+        ideal: Picos,
+        qps_per_peer: u32,
+    ) -> PolicyFigures {
         let seconds = |t: Picos| t as f64 / SECOND as f64;
         let last = stats.completions.iter().copied().max().unwrap_or(0);
         let sum: f64 = stats.completions.iter().map(|&t| seconds(t)).sum();
-        Figures {
+        PolicyFigures {
             policy,
             completion_s: seconds(last),
             mean_completion_s: sum / stats.completions.len().max(1) as f64,

@@ -1,17 +1,17 @@
 //! The engine against cases that can be computed by hand.
 
-use super::args::{Args, Overflow, PolicyName};
+use super::args::{Overflow, PolicyName, SimArgs};
 use super::engine::Engine;
 use super::model::Model;
-use super::policy::{Fetch, Request};
-use super::stats::Stats;
+use super::policy::{PolicyFetch, SimRequest};
+use super::stats::SimStats;
 use super::units::{Picos, SECOND};
 use crate::{Cli, Command};
 use clap::Parser;
 
 const MIB: u64 = 1 << 20;
 
-fn args(endpoints: usize, more: &[&str]) -> Args {
+fn args(endpoints: usize, more: &[&str]) -> SimArgs {
     let n = endpoints.to_string();
     let mut line = vec!["faro", "sim", "--endpoints", &n, "--jitter", "0ms"];
     line.extend(more);
@@ -22,20 +22,20 @@ fn args(endpoints: usize, more: &[&str]) -> Args {
 }
 
 /// Bytes of (client, server) pairs; all others have none and are not asked for.
-fn run(args: &Args, pairs: &[(usize, usize, u64)], max_peers: u32) -> Stats {
+fn run(args: &SimArgs, pairs: &[(usize, usize, u64)], max_peers: u32) -> SimStats {
     let n = args.endpoints as usize;
     let mut bytes = vec![0; n * n];
     let mut orders = vec![Vec::new(); n];
     for &(client, server, b) in pairs {
         bytes[client * n + server] = b;
         let parts = b.div_ceil(args.in_flight) as u16;
-        orders[client].extend((0..parts).map(|part| Request {
+        orders[client].extend((0..parts).map(|part| SimRequest {
             server: server as u16,
             part,
         }));
     }
     let model = Model::new(args).with_bytes(bytes);
-    let fetch = Fetch {
+    let fetch = PolicyFetch {
         orders,
         in_flight: args.in_flight,
         request: args.in_flight,
@@ -44,7 +44,7 @@ fn run(args: &Args, pairs: &[(usize, usize, u64)], max_peers: u32) -> Stats {
     Engine::new(&model, &fetch).run(|_| ())
 }
 
-fn completion(stats: &Stats) -> Picos {
+fn completion(stats: &SimStats) -> Picos {
     stats.completions.iter().copied().max().unwrap()
 }
 
@@ -209,7 +209,7 @@ fn every_policy_delivers_every_byte_and_keeps_its_bounds() {
                     .map(|p| model.bytes(p / n, p % n))
                     .sum();
                 for policy in a.policies.clone() {
-                    let fetch = Fetch::new(policy, &a, &model).unwrap();
+                    let fetch = PolicyFetch::new(policy, &a, &model).unwrap();
                     let stats = Engine::new(&model, &fetch).run(|_| ());
                     assert_eq!(stats.received_bytes, total, "{policy:?} {n}");
                     assert!(completion(&stats) > model.ideal());

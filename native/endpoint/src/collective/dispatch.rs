@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// A members' request to the [`CollectiveService`](super::CollectiveService) of a progress thread.
-pub(crate) enum Command {
+pub(crate) enum CollectiveCommand {
     Send(PendingSend, Route),
     Write(PostedWrite),
     /// A member is gone; its partners are sent this.
@@ -21,13 +21,16 @@ pub(crate) enum Command {
 /// The members of one endpoint and the way to its progress threads. Shared by all threads.
 pub(crate) struct Dispatch {
     peers: Arc<PeerTable>,
-    inboxes: Vec<(FabricKind, Inbox<Command>)>,
+    inboxes: Vec<(FabricKind, Inbox<CollectiveCommand>)>,
     pub(super) members: MemberTable,
     closing: AtomicBool,
 }
 
 impl Dispatch {
-    pub(crate) fn new(peers: Arc<PeerTable>, inboxes: Vec<(FabricKind, Inbox<Command>)>) -> Self {
+    pub(crate) fn new(
+        peers: Arc<PeerTable>,
+        inboxes: Vec<(FabricKind, Inbox<CollectiveCommand>)>,
+    ) -> Self {
         Self {
             peers,
             inboxes,
@@ -55,7 +58,7 @@ impl Dispatch {
         }
         match self.peers.route_to(pending.to.endpoint) {
             Ok(route) => {
-                self.command(route.fabric, Command::Send(pending, route));
+                self.command(route.fabric, CollectiveCommand::Send(pending, route));
                 Ok(())
             }
             Err(why) => Err((pending, why)),
@@ -71,19 +74,19 @@ impl Dispatch {
 
     /// Writes by the connection that the partner's message came from.
     pub(super) fn write(&self, fabric: FabricKind, posted: PostedWrite) {
-        self.command(fabric, Command::Write(posted));
+        self.command(fabric, CollectiveCommand::Write(posted));
     }
 
     /// Ends a member and tells all that joined it; once.
     pub(super) fn leave(&self, member: u64, abort: &Abort) {
         if self.members.leave(member, abort) {
             for (_, inbox) in &self.inboxes {
-                inbox.send(Command::Leave(member, abort.clone()));
+                inbox.send(CollectiveCommand::Leave(member, abort.clone()));
             }
         }
     }
 
-    fn command(&self, fabric: FabricKind, command: Command) {
+    fn command(&self, fabric: FabricKind, command: CollectiveCommand) {
         if let Some((_, inbox)) = self.inboxes.iter().find(|(kind, _)| *kind == fabric) {
             inbox.send(command);
         }

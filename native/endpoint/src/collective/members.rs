@@ -22,7 +22,7 @@ const MAX_GONE: usize = 1_024;
 
 /// The connection that an answer has to take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reply {
+pub(super) struct ReplyPath {
     pub(super) fabric: FabricKind,
     pub(super) connection: ConnectionId,
 }
@@ -32,7 +32,7 @@ pub(super) enum MemberEvent {
     /// Another member has joined.
     Joined(Join),
     /// A member has memory for one of this member's parts.
-    Cleared(Reply, ClearToSend),
+    Cleared(ReplyPath, ClearToSend),
     /// A chunk has arrived, and the partner writes into the lease no more.
     Arrived {
         rank: u32,

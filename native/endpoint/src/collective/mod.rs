@@ -46,9 +46,9 @@ mod team;
 pub use array::{Array, ArrayFault, Element, NotANumber};
 pub use error::CollectiveError;
 pub use round::{Grouping, NanPolicy, Operation, Round};
-pub use team::{Closer, Member, Team};
+pub use team::{Closer, Team, TeamMember};
 
-pub(crate) use dispatch::{Command, Dispatch};
+pub(crate) use dispatch::{CollectiveCommand, Dispatch};
 pub(crate) use service::CollectiveService;
 
 #[cfg(not(target_endian = "little"))]

@@ -3,13 +3,13 @@
 //! Nothing here waits or computes. A `CLEAR_TO_SEND` takes the best connection, as a `FETCH` does;
 //! what answers it takes the same one.
 
-use super::dispatch::{Command, Dispatch};
-use super::members::{unknown_member, MemberEvent, MemberTable, Reply};
+use super::dispatch::{CollectiveCommand, Dispatch};
+use super::members::{unknown_member, MemberEvent, MemberTable, ReplyPath};
 use super::pending::{PendingSend, PostedWrite, What};
 use super::receives::PostedReceives;
-use crate::counters::Counters;
+use crate::counters::EndpointCounters;
 use crate::limits::CONNECT_TIMEOUT;
-use crate::net::{Closed, Link, Net, Route, Service, Source, UNTRACKED};
+use crate::net::{Closed, LinkState, MessageSource, Net, ProgressService, Route, UNTRACKED};
 use crossbeam_channel::Receiver;
 use faro_exchange::MAX_MEMBERS;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Write};
@@ -24,8 +24,8 @@ const MAX_JOINS: u8 = 5;
 /// Carries the parts of all teams of one progress thread.
 pub(crate) struct CollectiveService {
     dispatch: Arc<Dispatch>,
-    commands: Receiver<Command>,
-    counters: Arc<Counters>,
+    commands: Receiver<CollectiveCommand>,
+    counters: Arc<EndpointCounters>,
     /// Sends that wait for a connection to open, each with the route that was chosen for it.
     waiting: HashMap<EndpointId, Vec<(PendingSend, Route)>>,
     receives: PostedReceives,
@@ -40,8 +40,8 @@ pub(crate) struct CollectiveService {
 impl CollectiveService {
     pub(crate) fn new(
         dispatch: Arc<Dispatch>,
-        commands: Receiver<Command>,
-        counters: Arc<Counters>,
+        commands: Receiver<CollectiveCommand>,
+        counters: Arc<EndpointCounters>,
     ) -> Self {
         Self {
             dispatch,
@@ -61,12 +61,12 @@ impl CollectiveService {
 
     fn start(&mut self, net: &mut Net, pending: PendingSend, route: Route) {
         match net.open_to(&route, CONNECT_TIMEOUT) {
-            Link::Open(connection) => self.issue(net, connection, pending),
-            Link::Opening => {
+            LinkState::Open(connection) => self.issue(net, connection, pending),
+            LinkState::Opening => {
                 let waiting = self.waiting.entry(route.peer.endpoint).or_default();
                 waiting.push((pending, route));
             }
-            Link::None => self.dispatch.resend(pending),
+            LinkState::None => self.dispatch.resend(pending),
         }
     }
 
@@ -218,13 +218,13 @@ impl CollectiveService {
     }
 }
 
-impl Service for CollectiveService {
+impl ProgressService for CollectiveService {
     type Message = ToMember;
 
     fn on_message(
         &mut self,
         net: &mut Net,
-        source: Source,
+        source: MessageSource,
         member: u64,
         message: ToMember,
     ) -> Result<(), WireError> {
@@ -233,7 +233,7 @@ impl Service for CollectiveService {
             ToMember::Join(join) => self.joined(net, connection, member, join),
             ToMember::ClearToSend(clear) => {
                 let chunks = clear.head.buffers.get();
-                let reply = Reply {
+                let reply = ReplyPath {
                     fabric: net.kind(),
                     connection,
                 };
@@ -250,9 +250,9 @@ impl Service for CollectiveService {
     fn on_commands(&mut self, net: &mut Net) {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Send(pending, route) => self.start(net, pending, route),
-                Command::Write(posted) => self.write(net, posted),
-                Command::Leave(member, abort) => self.leave(net, member, &abort),
+                CollectiveCommand::Send(pending, route) => self.start(net, pending, route),
+                CollectiveCommand::Write(posted) => self.write(net, posted),
+                CollectiveCommand::Leave(member, abort) => self.leave(net, member, &abort),
             }
         }
     }
@@ -287,9 +287,9 @@ impl Service for CollectiveService {
             return;
         };
         match net.link(endpoint) {
-            Link::Opening => {}
-            Link::Open(_) => self.on_open(net, endpoint),
-            Link::None => {
+            LinkState::Opening => {}
+            LinkState::Open(_) => self.on_open(net, endpoint),
+            LinkState::None => {
                 for (pending, _) in self.waiting.remove(&endpoint).unwrap_or_default() {
                     self.dispatch.resend(pending);
                 }
@@ -321,9 +321,9 @@ impl Service for CollectiveService {
     fn redirect_commands(&mut self) {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Send(pending, _) => self.dispatch.resend(pending),
+                CollectiveCommand::Send(pending, _) => self.dispatch.resend(pending),
                 // Its receiver has lost the connection, and says so.
-                Command::Write(_) | Command::Leave(..) => {}
+                CollectiveCommand::Write(_) | CollectiveCommand::Leave(..) => {}
             }
         }
     }

@@ -13,7 +13,7 @@ use faro_wire::message::WrittenBuffer;
 use std::ops::Range;
 
 /// A part on its way to or from a partner.
-pub(super) struct Part {
+pub(super) struct PartTransfer {
     pub(super) partner: u32,
     /// Range of elements.
     pub(super) range: Range<usize>,
@@ -23,7 +23,7 @@ pub(super) struct Part {
     pub(super) done: u32,
 }
 
-impl Part {
+impl PartTransfer {
     pub(super) fn bytes(&self) -> usize {
         self.range.len() * self.size
     }
@@ -42,21 +42,21 @@ impl Part {
 
 /// A part that a partner is asked for.
 pub(super) struct OutgoingPart {
-    pub(super) part: Part,
+    pub(super) part: PartTransfer,
     /// It has sent CLEAR_TO_SEND, if only to say that it needs nothing.
     pub(super) heard: bool,
 }
 
 /// A part that comes from a partner.
 pub(super) struct IncomingPart {
-    pub(super) part: Part,
+    pub(super) part: PartTransfer,
     pub(super) action: Action,
     /// Chunks that have arrived, applied or not.
     arrived: u32,
 }
 
 /// One step as one member works through it.
-pub(super) struct Step {
+pub(super) struct MemberStep {
     pub(super) incoming: Vec<IncomingPart>,
     pub(super) outgoing: Vec<OutgoingPart>,
     /// Chunk, position in `incoming`.
@@ -67,9 +67,9 @@ pub(super) struct Step {
     arrived: HashMap<(u32, u32), (Lease, WrittenBuffer)>,
 }
 
-impl Step {
+impl MemberStep {
     pub(super) fn new(plan: &Plan, step: usize, rank: usize, elements: usize, size: usize) -> Self {
-        let part = |partner, part: faro_exchange::collective::Part| Part {
+        let part = |partner, part: faro_exchange::collective::Part| PartTransfer {
             partner,
             range: part.range(elements),
             size,

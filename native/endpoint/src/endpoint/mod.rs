@@ -1,6 +1,7 @@
 //! The public face of the crate: one [`Endpoint`] per process.
 
 mod error;
+mod fabrics;
 mod metrics;
 mod start;
 #[cfg(feature = "simulation")]
@@ -10,11 +11,11 @@ pub use error::EndpointError;
 #[cfg(feature = "simulation")]
 pub use stepped::{Stepped, Turn};
 
-use crate::collective::{Dispatch, Member};
-use crate::counters::Counters;
+use crate::collective::{Dispatch, TeamMember};
+use crate::counters::EndpointCounters;
 use crate::fetch::{Completion, RequestQueue};
 use crate::files::{Catalog, OutputFiles};
-use crate::loans::{LoanError, Loans};
+use crate::loans::{LentOutputs, LoanError};
 use crate::local::{LocalBlock, LocalError};
 use crate::memory::{Memory, Staging};
 use crate::net::{Doorbell, PeerTable};
@@ -36,8 +37,8 @@ pub struct Endpoint {
     card: Card,
     memory: Arc<Memory>,
     catalog: Arc<Catalog>,
-    loans: Loans,
-    counters: Arc<Counters>,
+    loans: LentOutputs,
+    counters: Arc<EndpointCounters>,
     exchange: Arc<Exchange>,
     peers: Arc<PeerTable>,
     queue: Arc<RequestQueue>,
@@ -220,9 +221,9 @@ impl Endpoint {
     ///
     /// # Errors
     /// The endpoint is closed.
-    pub fn member(&self) -> Result<Member, EndpointError> {
+    pub fn member(&self) -> Result<TeamMember, EndpointError> {
         let (dispatch, pool) = (Arc::clone(&self.collective), Arc::clone(&self.memory.pool));
-        Ok(Member::new(dispatch, pool, self.card.clone())?)
+        Ok(TeamMember::new(dispatch, pool, self.card.clone())?)
     }
 
     /// Returns the arena.

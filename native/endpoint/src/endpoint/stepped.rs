@@ -3,7 +3,7 @@
 //! All the rest is what runs in an executor: the services, the queues between threads, files, the arena. Compiled only
 //! with the feature `simulation`, which no released library has.
 
-use super::start::Fabrics;
+use super::fabrics::Fabrics;
 use super::{Endpoint, EndpointError};
 use crate::config::Config;
 use crate::progress::{Progress, WithoutFabric};

@@ -10,9 +10,9 @@
 //! ```
 
 use super::checksum::{Arrived, Corrupt};
-use super::deliver::{Ready, Stream};
+use super::deliver::{ReadyBlocks, Stream};
 use super::pull::Pull;
-use super::Request;
+use super::FetchRequest;
 use crate::limits::BUFFER_WINDOW_BYTES;
 use crate::memory::Memory;
 use faro_fabric::ConnectionId;
@@ -52,7 +52,7 @@ enum Phase {
 
 /// One attempt at a request, on one connection. The diagram above shows its phases and its buffers.
 pub(super) struct Attempt {
-    pub(super) request: Request,
+    pub(super) request: FetchRequest,
     pub(super) connection: ConnectionId,
     phase: Phase,
     offered: OfferedBuffers,
@@ -66,7 +66,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    pub(super) fn new(request: Request, connection: ConnectionId, deadline: Instant) -> Self {
+    pub(super) fn new(request: FetchRequest, connection: ConnectionId, deadline: Instant) -> Self {
         Self {
             deadline,
             look_at: deadline,
@@ -277,7 +277,7 @@ impl Attempt {
     }
 
     /// Takes the blocks that are complete and were not handed out.
-    pub(super) fn ready(&mut self, last: bool, memory: &Memory) -> Option<Ready> {
+    pub(super) fn ready(&mut self, last: bool, memory: &Memory) -> Option<ReadyBlocks> {
         let delivery = match &mut self.phase {
             Phase::Asked { .. } => None,
             Phase::Writing(stream) | Phase::Pulling(stream, _) => {
@@ -286,7 +286,7 @@ impl Attempt {
         }?;
         let first_block = self.request.handed_out;
         self.request.handed_out += delivery.blocks.len();
-        Some(Ready {
+        Some(ReadyBlocks {
             first_block,
             delivery,
             scarce: memory.is_half_full(Purpose::Read),
@@ -294,7 +294,7 @@ impl Attempt {
     }
 
     /// Ends the attempt. Returns its request, and the keys of the buffers that are still offered.
-    pub(super) fn end(self) -> (Request, impl Iterator<Item = u64>) {
+    pub(super) fn end(self) -> (FetchRequest, impl Iterator<Item = u64>) {
         let keys = self.offered.queue.into_iter().map(|buffer| buffer.key);
         (self.request, keys)
     }

@@ -6,16 +6,16 @@
 //! because it may then have room, and otherwise after a delay. So each client asks a full server
 //! with one request at a time, and no request overtakes an older one.
 
-use super::Request;
+use super::FetchRequest;
 use crate::limits::MAX_BUSY_DOUBLINGS;
 use faro_fabric::EndpointId;
 use faro_sync::HashMap;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-struct Line {
+struct WaitingLine {
     /// The requests by id; never empty.
-    waiting: BTreeMap<u64, Request>,
+    waiting: BTreeMap<u64, FetchRequest>,
     /// The time at which the first request is sent, unless the server is heard of before.
     again: Instant,
     /// Number of refusals since the server last accepted a request.
@@ -24,15 +24,15 @@ struct Line {
 
 /// The lines of one progress thread.
 #[derive(Default)]
-pub(super) struct BusyServers(HashMap<EndpointId, Line>);
+pub(super) struct BusyServers(HashMap<EndpointId, WaitingLine>);
 
 impl BusyServers {
     /// Adds a request that its server had no room for. The first request of the line is sent after
     /// `hint`, which doubles with each refusal up to eight times and is spread by the id, so that
     /// clients that were refused together do not return together.
-    pub(super) fn refused(&mut self, request: Request, hint: Duration, now: Instant) {
+    pub(super) fn refused(&mut self, request: FetchRequest, hint: Duration, now: Instant) {
         let (endpoint, id) = (request.endpoint, request.id);
-        let line = self.0.entry(endpoint).or_insert_with(|| Line {
+        let line = self.0.entry(endpoint).or_insert_with(|| WaitingLine {
             waiting: BTreeMap::new(),
             again: now,
             refusals: 0,
@@ -58,7 +58,7 @@ impl BusyServers {
     }
 
     /// Adds a new request to the line of its server, which must have one.
-    pub(super) fn join(&mut self, mut request: Request, now: Instant) {
+    pub(super) fn join(&mut self, mut request: FetchRequest, now: Instant) {
         if let Some(line) = self.0.get_mut(&request.endpoint) {
             request.busy.waits(now);
             line.waiting.insert(request.id, request);
@@ -73,7 +73,7 @@ impl BusyServers {
     }
 
     /// Removes and returns the first request to a server.
-    pub(super) fn next(&mut self, endpoint: EndpointId) -> Option<Request> {
+    pub(super) fn next(&mut self, endpoint: EndpointId) -> Option<FetchRequest> {
         let line = self.0.get_mut(&endpoint)?;
         let (_, request) = line.waiting.pop_first()?;
         if line.waiting.is_empty() {
@@ -83,7 +83,7 @@ impl BusyServers {
     }
 
     /// Removes and returns the first request of each line whose delay is over.
-    pub(super) fn due(&mut self, hint: Duration, now: Instant) -> Vec<Request> {
+    pub(super) fn due(&mut self, hint: Duration, now: Instant) -> Vec<FetchRequest> {
         let mut due = Vec::new();
         self.0.retain(|_, line| {
             if line.again <= now {
@@ -97,7 +97,7 @@ impl BusyServers {
     }
 
     /// Removes and returns the requests that have waited for their whole timeout.
-    pub(super) fn expired(&mut self, now: Instant) -> Vec<Request> {
+    pub(super) fn expired(&mut self, now: Instant) -> Vec<FetchRequest> {
         let mut expired = Vec::new();
         self.0.retain(|_, line| {
             while let Some(first) = line.waiting.first_entry() {
@@ -112,7 +112,7 @@ impl BusyServers {
     }
 
     /// Removes and returns the request with the caller's id `id`.
-    pub(super) fn withdraw(&mut self, id: u64) -> Option<Request> {
+    pub(super) fn withdraw(&mut self, id: u64) -> Option<FetchRequest> {
         let mut lines = self.0.iter_mut();
         let (endpoint, request) =
             lines.find_map(|(endpoint, line)| Some((*endpoint, line.waiting.remove(&id)?)))?;
@@ -131,7 +131,7 @@ impl BusyServers {
     }
 
     /// Removes and returns all requests.
-    pub(super) fn take(&mut self) -> impl Iterator<Item = Request> {
+    pub(super) fn take(&mut self) -> impl Iterator<Item = FetchRequest> {
         let lines = std::mem::take(&mut self.0).into_values();
         lines.flat_map(|line| line.waiting.into_values())
     }

@@ -1,7 +1,7 @@
 //! Ends requests: pushes their last completions and counts them.
 
 use super::completion::{Completion, Completions, FetchFailure};
-use crate::counters::Counters;
+use crate::counters::EndpointCounters;
 use faro_fabric::EndpointId;
 use faro_sync::lock;
 use faro_wire::codes::{FabricCode, FetchErrorCode};
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex};
 pub(crate) struct CompletionSink {
     pub(super) completions: Completions,
     pub(super) in_flight: AtomicUsize,
-    counters: Arc<Counters>,
+    counters: Arc<EndpointCounters>,
     /// The peers of requests that were dropped, whose permits must be returned.
     lost: Mutex<Vec<EndpointId>>,
 }
 
 impl CompletionSink {
-    pub(super) fn new(counters: Arc<Counters>) -> Arc<Self> {
+    pub(super) fn new(counters: Arc<EndpointCounters>) -> Arc<Self> {
         Arc::new(Self {
             completions: Completions::new(),
             in_flight: AtomicUsize::new(0),

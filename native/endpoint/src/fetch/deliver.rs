@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Blocks that are ready to be handed out.
-pub(super) struct Ready {
+pub(super) struct ReadyBlocks {
     /// Position of the first block in the request.
     pub(super) first_block: usize,
     pub(super) delivery: Delivery,

@@ -5,7 +5,7 @@
 //!     ▲                                                   │ Attempt: one request on one connection
 //!     └── completions ◀── blocks, each once ◀─────────────┘   written by the server, or read by a Pull
 //! ```
-//! A [`Request`] holds what the caller asked for; it survives faults and changes of fabric. An
+//! A [`FetchRequest`] holds what the caller asked for; it survives faults and changes of fabric. An
 //! [`Attempt`](attempt::Attempt) is one try of it on one connection. Blocks are handed out in
 //! order, each once: an attempt that follows another one asks only for blocks that were not handed
 //! out.
@@ -31,6 +31,6 @@ mod silent;
 mod termination;
 
 pub use completion::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
-pub(crate) use queue::{AdmitError, Command, RequestQueue};
-pub(crate) use request::Request;
+pub(crate) use queue::{AdmitError, FetchCommand, RequestQueue};
+pub(crate) use request::FetchRequest;
 pub(crate) use service::FetchService;

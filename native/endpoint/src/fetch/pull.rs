@@ -50,7 +50,7 @@ pub(super) struct Pull {
 }
 
 /// The result of a batch.
-pub(super) enum Verdict {
+pub(super) enum BatchResult {
     /// All its bytes are those that the server read from its file.
     Right,
     /// A slice had changed before it was read, or a read failed.
@@ -72,13 +72,7 @@ impl Pull {
             return Err(WireError::BadValue { what, got });
         }
         let got = u64::from(offer.versions.length.get());
-        if got > PAGE_BYTES as u64 {
-            return Err(WireError::TooLarge {
-                what: "versions of READ_OFFER",
-                got,
-                limit: PAGE_BYTES as u64,
-            });
-        }
+        WireError::check_limit("versions of READ_OFFER", got, PAGE_BYTES as u64)?;
         Ok(Self {
             versions: RemoteRange {
                 key: offer.versions.key.get(),
@@ -194,27 +188,27 @@ impl Pull {
         &mut self,
         versions: &Lease,
         mut accept: impl FnMut(Lease, u32),
-    ) -> Verdict {
+    ) -> BatchResult {
         if self.refused {
-            return Verdict::Stale;
+            return BatchResult::Stale;
         }
         let (first, _) = self.slots();
         for reading in std::mem::take(&mut self.batch) {
             let (slice, Some((lease, checksum))) = (reading.slice, reading.arrived) else {
-                return Verdict::Stale;
+                return BatchResult::Stale;
             };
             let at = ((slice.slot.get() - first) * VERSION_BYTES) as usize;
             let mut word = [0; VERSION_BYTES as usize];
             word.copy_from_slice(&versions.bytes()[at..at + VERSION_BYTES as usize]);
             if u64::from_le_bytes(word) != slice.version.get() {
-                return Verdict::Stale;
+                return BatchResult::Stale;
             }
             if let Err(corrupt) = checksum.check(slice.crc.get()) {
-                return Verdict::Corrupt(corrupt);
+                return BatchResult::Corrupt(corrupt);
             }
             accept(lease, slice.length.get());
         }
-        Verdict::Right
+        BatchResult::Right
     }
 
     /// Returns the first and the last slot of the batch. The decoder has checked that both lie

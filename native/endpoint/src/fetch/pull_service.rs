@@ -2,7 +2,7 @@
 
 use super::buffers::Granted;
 use super::deliver::Stream;
-use super::pull::{Pull, Verdict};
+use super::pull::{BatchResult, Pull};
 use super::pulls::NotPosted;
 use super::FetchService;
 use crate::net::Net;
@@ -156,24 +156,24 @@ impl FetchService {
             return;
         };
         let verdict = pull.judge(versions, |lease, length| stream.push(lease, length));
-        let last = matches!(verdict, Verdict::Right) && pull.is_done();
+        let last = matches!(verdict, BatchResult::Right) && pull.is_done();
         if let Some(ready) = attempt.ready(last, &self.memory) {
             let request = &mut attempt.request;
             let last = last && request.is_last_part();
             self.queue.deliver(request, net.kind(), ready, last);
         }
         match verdict {
-            Verdict::Right if last => {
+            BatchResult::Right if last => {
                 self.counters.pulls.add(1);
                 self.tell_server(net, id);
                 self.next_part(net, id);
             }
-            Verdict::Right => self.continue_pull(net, id),
-            Verdict::Stale => {
+            BatchResult::Right => self.continue_pull(net, id),
+            BatchResult::Stale => {
                 self.counters.pulls_stale.add(1);
                 self.ask_for_writes(net, id);
             }
-            Verdict::Corrupt(corrupt) => {
+            BatchResult::Corrupt(corrupt) => {
                 self.counters.crc_errors.add(1);
                 if let Some(attempt) = self.attempts.get(&id) {
                     self.pulls.stop(attempt.connection, corrupt);

@@ -2,9 +2,9 @@
 
 use super::completion::{Completion, Completions};
 use super::completion_sink::CompletionSink;
-use super::deliver::Ready;
-use super::request::{Request, LOST};
-use crate::counters::Counters;
+use super::deliver::ReadyBlocks;
+use super::request::{FetchRequest, LOST};
+use crate::counters::EndpointCounters;
 use crate::limits::MAX_REQUESTS;
 use crate::net::{Inbox, PeerTable, Route};
 use crate::schedule::{ClientQueue, Exchange};
@@ -21,9 +21,9 @@ pub(super) const CANCELLED: &str = "the caller cancelled";
 const CLOSING: &str = "this endpoint is closing";
 
 /// A command of the queue to the [`FetchService`](super::FetchService) of a progress thread.
-pub(crate) enum Command {
+pub(crate) enum FetchCommand {
     /// Start a request on this route.
-    Start(Request, Route),
+    Start(FetchRequest, Route),
     /// Cancel the request with this caller's id, if it is on this thread.
     Cancel(u64),
 }
@@ -38,7 +38,7 @@ pub(crate) enum AdmitError {
 
 /// A request that could not be sent, and the reason.
 struct Unsent {
-    request: Request,
+    request: FetchRequest,
     code: FetchErrorCode,
     why: String,
 }
@@ -47,11 +47,11 @@ struct Unsent {
 pub(crate) struct RequestQueue {
     peers: Arc<PeerTable>,
     /// The inboxes of the progress threads, one for each fabric that this endpoint has.
-    inboxes: Vec<(FabricKind, Inbox<Command>)>,
+    inboxes: Vec<(FabricKind, Inbox<FetchCommand>)>,
     /// Requests that wait for their peer's permit.
-    scheduled: ClientQueue<Request>,
+    scheduled: ClientQueue<FetchRequest>,
     sink: Arc<CompletionSink>,
-    counters: Arc<Counters>,
+    counters: Arc<EndpointCounters>,
     next_id: AtomicU64,
     closing: AtomicBool,
 }
@@ -59,9 +59,9 @@ pub(crate) struct RequestQueue {
 impl RequestQueue {
     pub(crate) fn new(
         peers: Arc<PeerTable>,
-        inboxes: Vec<(FabricKind, Inbox<Command>)>,
+        inboxes: Vec<(FabricKind, Inbox<FetchCommand>)>,
         exchange: Arc<Exchange>,
-        counters: Arc<Counters>,
+        counters: Arc<EndpointCounters>,
     ) -> Self {
         Self {
             peers,
@@ -99,19 +99,24 @@ impl RequestQueue {
         self.counters.requests.add(1);
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink);
-        let request = Request::new(id, endpoint, blocks, idle_timeout, sink);
+        let request = FetchRequest::new(id, endpoint, blocks, idle_timeout, sink);
         self.send_all(self.scheduled.submit(endpoint, request));
         Ok(id)
     }
 
     /// Sends a request on the best route that is not in back-off, or fails it.
-    pub(super) fn dispatch(&self, request: Request) {
+    pub(super) fn dispatch(&self, request: FetchRequest) {
         self.send_all(vec![request]);
     }
 
     /// Sends a request like `dispatch`, but fails it with the fault that it had before. Returns
     /// whether it was sent.
-    pub(super) fn dispatch_or(&self, request: Request, code: FetchErrorCode, detail: &str) -> bool {
+    pub(super) fn dispatch_or(
+        &self,
+        request: FetchRequest,
+        code: FetchErrorCode,
+        detail: &str,
+    ) -> bool {
         let Err(unsent) = self.send(request) else {
             return true;
         };
@@ -124,7 +129,7 @@ impl RequestQueue {
 
     /// Sends requests. If one fails, those that become due in its place are sent too. This is a
     /// loop because they may fail as well.
-    fn send_all(&self, requests: Vec<Request>) {
+    fn send_all(&self, requests: Vec<FetchRequest>) {
         let mut requests = VecDeque::from(requests);
         while let Some(request) = requests.pop_front() {
             if let Err(unsent) = self.send(request) {
@@ -138,7 +143,7 @@ impl RequestQueue {
     ///
     /// # Errors
     /// Fails if the request has no route or this endpoint is closing.
-    fn send(&self, request: Request) -> Result<(), Box<Unsent>> {
+    fn send(&self, request: FetchRequest) -> Result<(), Box<Unsent>> {
         let unsent = |request, code, why| Err(Box::new(Unsent { request, code, why }));
         if self.is_closing() {
             return unsent(request, FetchErrorCode::Closing, CLOSING.to_owned());
@@ -149,7 +154,7 @@ impl RequestQueue {
         };
         let inbox = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric);
         if let Some((_, inbox)) = inbox {
-            inbox.send(Command::Start(request, route));
+            inbox.send(FetchCommand::Start(request, route));
         }
         Ok(())
     }
@@ -160,7 +165,7 @@ impl RequestQueue {
             return self.conclude(request, FetchErrorCode::Cancelled, CANCELLED.to_owned());
         }
         for (_, inbox) in &self.inboxes {
-            inbox.send(Command::Cancel(request));
+            inbox.send(FetchCommand::Cancel(request));
         }
     }
 
@@ -188,9 +193,9 @@ impl RequestQueue {
     /// Hands blocks to the caller.
     pub(super) fn deliver(
         &self,
-        request: &mut Request,
+        request: &mut FetchRequest,
         kind: FabricKind,
-        ready: Ready,
+        ready: ReadyBlocks,
         last: bool,
     ) {
         self.peers.carried(request.endpoint, kind);
@@ -224,19 +229,24 @@ impl RequestQueue {
     }
 
     /// Ends a request with an error for all blocks that were not handed out.
-    pub(super) fn fail(&self, request: Request, code: FetchErrorCode, detail: String) {
+    pub(super) fn fail(&self, request: FetchRequest, code: FetchErrorCode, detail: String) {
         self.send_all(self.end(request, code, detail));
     }
 
     /// Ends a request with an error, and returns the requests that become due in its place.
-    fn end(&self, request: Request, code: FetchErrorCode, detail: String) -> Vec<Request> {
+    fn end(
+        &self,
+        request: FetchRequest,
+        code: FetchErrorCode,
+        detail: String,
+    ) -> Vec<FetchRequest> {
         let endpoint = request.endpoint;
         self.conclude(request, code, detail);
         self.scheduled.ended(endpoint)
     }
 
     /// Tells the caller of an error.
-    fn conclude(&self, mut request: Request, code: FetchErrorCode, detail: String) {
+    fn conclude(&self, mut request: FetchRequest, code: FetchErrorCode, detail: String) {
         request.ended();
         // This comes before its completion: a caller that sees the failure of a request sees the peer's back-off.
         self.peers.request_failed(request.endpoint, code);
@@ -245,7 +255,7 @@ impl RequestQueue {
     }
 
     /// Hands out an error for the block before `handed_out`, which the arena cannot hold.
-    pub(super) fn fail_block(&self, request: &mut Request, detail: String) {
+    pub(super) fn fail_block(&self, request: &mut FetchRequest, detail: String) {
         let last = request.missing().is_empty();
         request.lacks_blocks = true;
         if last {
@@ -259,7 +269,7 @@ impl RequestQueue {
     }
 
     /// Ends a request because this endpoint closes.
-    pub(super) fn fail_closing(&self, request: Request) {
+    pub(super) fn fail_closing(&self, request: FetchRequest) {
         self.fail(request, FetchErrorCode::Closing, CLOSING.to_owned());
     }
 

@@ -14,7 +14,7 @@ pub(super) const LOST: FetchErrorCode = FetchErrorCode::ConnectionLost;
 
 /// A caller's request for blocks of one peer. Its last blocks or an error end it, once. If it is
 /// dropped before, because a thread panicked, the drop ends it with an error.
-pub(crate) struct Request {
+pub(crate) struct FetchRequest {
     /// The id that the caller knows.
     pub(crate) id: u64,
     /// The peer that has the blocks.
@@ -33,7 +33,7 @@ pub(crate) struct Request {
     pub(crate) idle_timeout: Duration,
     /// True if the server must write the bytes, because the pages that it offered had changed.
     pub(crate) writes_only: bool,
-    pub(crate) faults: Faults,
+    pub(crate) faults: RequestFaults,
     pub(crate) busy: Busy,
     /// True if an attempt's buffers were taken from its silent server and no bytes have arrived
     /// since.
@@ -43,7 +43,7 @@ pub(crate) struct Request {
     ended: bool,
 }
 
-impl Request {
+impl FetchRequest {
     pub(crate) fn new(
         id: u64,
         endpoint: EndpointId,
@@ -62,7 +62,7 @@ impl Request {
             too_large: VecDeque::new(),
             idle_timeout,
             writes_only: false,
-            faults: Faults::default(),
+            faults: RequestFaults::default(),
             busy: Busy::default(),
             was_taken: false,
             sink,
@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-impl Drop for Request {
+impl Drop for FetchRequest {
     fn drop(&mut self) {
         if !self.ended {
             self.ended();
@@ -163,11 +163,11 @@ impl Busy {
 
 /// The faults of a request, counted by fabric.
 #[derive(Default)]
-pub(crate) struct Faults([u8; FabricKind::ALL.len()]);
+pub(crate) struct RequestFaults([u8; FabricKind::ALL.len()]);
 
 /// The next step after a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextStep {
     /// Send it again on the best fabric that is not in back-off, which may be the same one.
     Again,
     /// Put this route in back-off, and send it on another fabric if there is one.
@@ -176,15 +176,15 @@ pub(crate) enum Next {
     GiveUp,
 }
 
-impl Faults {
+impl RequestFaults {
     /// Counts a fault and returns the next step. The third fault on one fabric ends the request.
-    pub(crate) fn count(&mut self, fabric: FabricKind) -> Next {
+    pub(crate) fn count(&mut self, fabric: FabricKind) -> NextStep {
         let of_this = &mut self.0[fabric.index()];
         *of_this += 1;
         match of_this {
-            1 => Next::Again,
-            2 => Next::OtherFabric,
-            _ => Next::GiveUp,
+            1 => NextStep::Again,
+            2 => NextStep::OtherFabric,
+            _ => NextStep::GiveUp,
         }
     }
 }

@@ -5,13 +5,13 @@ use super::awaiting_room::AwaitingRoom;
 use super::busy_servers::BusyServers;
 use super::heard::Heard;
 use super::pulls::Pulls;
-use super::queue::{Command, RequestQueue};
-use super::request::Request;
+use super::queue::{FetchCommand, RequestQueue};
+use super::request::FetchRequest;
 use super::shortage::Shortage;
-use crate::counters::Counters;
+use crate::counters::EndpointCounters;
 use crate::deadlines::Deadlines;
 use crate::memory::Memory;
-use crate::net::{Closed, Link, Net, Route, Service, Source};
+use crate::net::{Closed, LinkState, MessageSource, Net, ProgressService, Route};
 use crossbeam_channel::Receiver;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
@@ -26,11 +26,11 @@ use std::time::Instant;
 /// The client service of one progress thread.
 pub(crate) struct FetchService {
     pub(super) queue: Arc<RequestQueue>,
-    commands: Receiver<Command>,
+    commands: Receiver<FetchCommand>,
     pub(super) memory: Arc<Memory>,
-    pub(super) counters: Arc<Counters>,
+    pub(super) counters: Arc<EndpointCounters>,
     /// Requests that wait for a connection to open, by peer.
-    pub(super) waiting: HashMap<EndpointId, Vec<Request>>,
+    pub(super) waiting: HashMap<EndpointId, Vec<FetchRequest>>,
     /// Attempts by id on the wire, which is different for each attempt.
     pub(super) attempts: HashMap<u64, Attempt>,
     /// The current attempt's id on the wire, by the request's id.
@@ -42,7 +42,7 @@ pub(crate) struct FetchService {
     /// The attempts that wait for room in the queue of their connection.
     pub(super) awaiting_room: AwaitingRoom,
     /// Requests whose attempts gave up their memory, by id; the oldest is first.
-    pub(super) put_back: BTreeMap<u64, Request>,
+    pub(super) put_back: BTreeMap<u64, FetchRequest>,
     /// True if some attempts may belong to requests whose buffers were taken.
     pub(super) any_taken: bool,
     /// Requests that their servers had no room for, and those that came after them.
@@ -60,9 +60,9 @@ pub(crate) struct FetchService {
 impl FetchService {
     pub(crate) fn new(
         queue: Arc<RequestQueue>,
-        commands: Receiver<Command>,
+        commands: Receiver<FetchCommand>,
         memory: Arc<Memory>,
-        counters: Arc<Counters>,
+        counters: Arc<EndpointCounters>,
     ) -> Self {
         // A block that begins inside a page extends into one more page.
         let largest_block = memory
@@ -93,23 +93,23 @@ impl FetchService {
     }
 
     /// Starts `request`, and connects first if there is no connection.
-    fn start(&mut self, net: &mut Net, mut request: Request, route: &Route) {
+    fn start(&mut self, net: &mut Net, mut request: FetchRequest, route: &Route) {
         let is_called = std::mem::take(&mut request.busy.is_called);
         if !is_called && self.busy_servers.has(request.endpoint) {
             return self.busy_servers.join(request, clock::now());
         }
         match net.open_to(route, request.idle_timeout) {
-            Link::Open(connection) => self.issue(net, connection, request),
-            Link::Opening => {
+            LinkState::Open(connection) => self.issue(net, connection, request),
+            LinkState::Opening => {
                 let waiting = self.waiting.entry(route.peer.endpoint).or_default();
                 waiting.push(request);
             }
-            Link::None => self.queue.dispatch(request),
+            LinkState::None => self.queue.dispatch(request),
         }
     }
 
     /// Starts an attempt at `request` on an open connection.
-    pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, request: Request) {
+    pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, request: FetchRequest) {
         let deadline = clock::now() + request.idle_timeout;
         let mut attempt = self.attempt(connection, request, deadline);
         // With a buffer in the request, a thousand tiny blocks take a single round trip.
@@ -122,7 +122,7 @@ impl FetchService {
         &mut self,
         net: &mut Net,
         connection: ConnectionId,
-        request: Request,
+        request: FetchRequest,
         deadline: Instant,
     ) {
         let attempt = self.attempt(connection, request, deadline);
@@ -132,7 +132,7 @@ impl FetchService {
     fn attempt(
         &mut self,
         connection: ConnectionId,
-        mut request: Request,
+        mut request: FetchRequest,
         deadline: Instant,
     ) -> Attempt {
         request.writes_only |= self.pulls.are_stopped(connection);
@@ -200,13 +200,13 @@ impl FetchService {
     }
 }
 
-impl Service for FetchService {
+impl ProgressService for FetchService {
     type Message = ToClient;
 
     fn on_message(
         &mut self,
         net: &mut Net,
-        source: Source,
+        source: MessageSource,
         id: u64,
         message: ToClient,
     ) -> Result<(), WireError> {
@@ -248,14 +248,14 @@ impl Service for FetchService {
         self.shortage.begin_turn();
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Start(request, route) => self.start(net, request, &route),
-                Command::Cancel(request) => self.cancel(net, request),
+                FetchCommand::Start(request, route) => self.start(net, request, &route),
+                FetchCommand::Cancel(request) => self.cancel(net, request),
             }
         }
     }
 
     fn on_open(&mut self, net: &mut Net, endpoint: EndpointId) {
-        if let Link::Open(connection) = net.link(endpoint) {
+        if let LinkState::Open(connection) = net.link(endpoint) {
             for request in self.waiting.remove(&endpoint).unwrap_or_default() {
                 self.issue(net, connection, request);
             }
@@ -291,11 +291,11 @@ impl Service for FetchService {
     fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
         if let Some(endpoint) = closed.endpoint {
             match net.link(endpoint) {
-                Link::Opening => {}
+                LinkState::Opening => {}
                 // The peer has connected to this endpoint, even if this endpoint could not connect
                 // to it.
-                Link::Open(_) => self.on_open(net, endpoint),
-                Link::None => {
+                LinkState::Open(_) => self.on_open(net, endpoint),
+                LinkState::None => {
                     for request in self.waiting.remove(&endpoint).unwrap_or_default() {
                         self.queue.dispatch(request);
                     }
@@ -366,8 +366,8 @@ impl Service for FetchService {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 // The queue knows that this endpoint is closing, or that this fabric is lost.
-                Command::Start(request, _) => self.queue.dispatch(request),
-                Command::Cancel(_) => {}
+                FetchCommand::Start(request, _) => self.queue.dispatch(request),
+                FetchCommand::Cancel(_) => {}
             }
         }
     }

@@ -2,10 +2,10 @@
 //! occurs.
 
 use super::queue::CANCELLED;
-use super::request::{Next, Request};
+use super::request::{FetchRequest, NextStep};
 use super::FetchService;
 use crate::limits::{BUSY_RETRY, MAX_BUSY_RETRY};
-use crate::net::{Link, Net};
+use crate::net::{LinkState, Net};
 use faro_fabric::EndpointId;
 use faro_sync::clock;
 use faro_wire::codes::FetchErrorCode;
@@ -60,10 +60,10 @@ impl FetchService {
         }
     }
 
-    fn call(&mut self, net: &mut Net, mut request: Request) {
+    fn call(&mut self, net: &mut Net, mut request: FetchRequest) {
         match net.link(request.endpoint) {
-            Link::Open(connection) => self.issue(net, connection, request),
-            Link::Opening | Link::None => {
+            LinkState::Open(connection) => self.issue(net, connection, request),
+            LinkState::Opening | LinkState::None => {
                 request.busy.is_called = true;
                 self.queue.dispatch(request);
             }
@@ -81,7 +81,7 @@ impl FetchService {
     }
 
     /// Removes and returns a request that has no attempt now.
-    fn withdraw(&mut self, id: u64) -> Option<Request> {
+    fn withdraw(&mut self, id: u64) -> Option<FetchRequest> {
         let request = self.put_back.remove(&id);
         if let Some(request) = request.or_else(|| self.busy_servers.withdraw(id)) {
             return Some(request);
@@ -100,9 +100,9 @@ impl FetchService {
             return;
         };
         match request.faults.count(net.kind()) {
-            Next::Again => {}
-            Next::OtherFabric => net.back_off(request.endpoint, detail),
-            Next::GiveUp => {
+            NextStep::Again => {}
+            NextStep::OtherFabric => net.back_off(request.endpoint, detail),
+            NextStep::GiveUp => {
                 net.back_off(request.endpoint, detail);
                 return self.queue.fail(request, code, detail.to_owned());
             }
@@ -156,7 +156,7 @@ impl FetchService {
     }
 
     /// Removes the attempt and revokes its buffers.
-    pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<Request> {
+    pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<FetchRequest> {
         let attempt = self.attempts.remove(&id)?;
         let connection = attempt.connection;
         self.deadlines.remove(attempt.look_at, id);

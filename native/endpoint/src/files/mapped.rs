@@ -13,9 +13,9 @@ use std::sync::{Arc, OnceLock};
 
 /// The mapping of one data file, made on first use; `None` in it if there is none.
 #[derive(Default)]
-pub(super) struct Mapping(OnceLock<Option<Arc<Lease>>>);
+pub(super) struct FileMapping(OnceLock<Option<Arc<Lease>>>);
 
-impl Mapping {
+impl FileMapping {
     /// Returns the mapping, which is made on the first call; `None` if the mode has none or the
     /// file cannot be mapped.
     pub(super) fn get(

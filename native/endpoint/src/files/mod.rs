@@ -18,4 +18,4 @@ pub(crate) use descriptors::open_file_bound;
 pub use identity::OutputFiles;
 pub(crate) use index::Unlocated;
 pub(crate) use output::{FileRange, Output};
-pub(crate) use questions::Answer;
+pub(crate) use questions::OutputAnswer;

@@ -15,7 +15,7 @@ use super::identity::{FileIdentity, Files, OutputFileKind, OutputFiles};
 use super::index::{FirstRead, Index, Unlocated};
 use super::last::Last;
 #[cfg(feature = "research")]
-use super::mapped::Mapping;
+use super::mapped::FileMapping;
 use super::stores::Stores;
 use faro_region::{ChunkCache, OpenFile, Region, RegionId, Sleep, Source};
 use faro_wire::block::PIECE_BYTES;
@@ -41,7 +41,7 @@ pub(crate) struct Output {
     is_whole: bool,
     /// `data` mapped for the device, in the modes that have it.
     #[cfg(feature = "research")]
-    mapping: Mapping,
+    mapping: FileMapping,
 }
 
 /// A contiguous run of bytes of one output.
@@ -182,7 +182,7 @@ impl Output {
             index: Index::new(index_region),
             is_whole: first.end == length,
             #[cfg(feature = "research")]
-            mapping: Mapping::default(),
+            mapping: FileMapping::default(),
         })
     }
 

@@ -16,15 +16,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// The answer to a question.
-pub(crate) type Answer = Result<Arc<Output>, BlockStatus>;
+pub(crate) type OutputAnswer = Result<Arc<Output>, BlockStatus>;
 
 /// Called with the answer. It must not block and must not call the catalog.
-pub(crate) type Resume = Box<dyn FnOnce(Answer) + Send>;
+pub(crate) type Resume = Box<dyn FnOnce(OutputAnswer) + Send>;
 
 /// A thread takes at most this part of the questions in the queue, and one, so that others have some.
 const SHARE: usize = 4;
 
-struct Question {
+struct OutputQuestion {
     since: Instant,
     /// The peer that it counts for.
     peer: Payer,
@@ -32,7 +32,7 @@ struct Question {
 }
 
 /// Result of a question.
-pub(super) enum Asked {
+pub(super) enum QuestionResult {
     /// It was answered a moment ago.
     Known(Arc<Output>),
     /// The `resume` was kept.
@@ -43,7 +43,7 @@ pub(super) enum Asked {
 
 #[derive(Default)]
 struct OpenQuestion {
-    questions: HashMap<OutputId, Question>,
+    questions: HashMap<OutputId, OutputQuestion>,
     /// Number of questions of each peer. No entry is zero.
     of_peer: HashMap<EndpointId, usize>,
     /// Number of questions of guests.
@@ -59,7 +59,7 @@ impl OpenQuestion {
     }
 
     /// Removes a question.
-    fn close(&mut self, id: OutputId) -> Option<Question> {
+    fn close(&mut self, id: OutputId) -> Option<OutputQuestion> {
         let question = self.questions.remove(&id)?;
         self.of_guests -= usize::from(question.peer.is_guest);
         if let Entry::Occupied(mut of_peer) = self.of_peer.entry(question.peer.endpoint) {
@@ -93,20 +93,20 @@ impl Questions {
         id: OutputId,
         known: impl FnOnce() -> Option<Arc<Output>>,
         resume: impl FnOnce() -> Resume,
-    ) -> Asked {
+    ) -> QuestionResult {
         let open = &mut *lock(&self.open);
         // An answer is known before its question is closed.
         if let Some(output) = known() {
-            return Asked::Known(output);
+            return QuestionResult::Known(output);
         }
         if let Some(question) = open.questions.get_mut(&id) {
             question.waiting.push(resume());
-            return Asked::Waiting;
+            return QuestionResult::Waiting;
         }
         if !open.has_room(peer) || self.queue.0.try_send(id).is_err() {
-            return Asked::Full;
+            return QuestionResult::Full;
         }
-        let question = Question {
+        let question = OutputQuestion {
             since: clock::now(),
             peer,
             waiting: vec![resume()],
@@ -114,7 +114,7 @@ impl Questions {
         open.questions.insert(id, question);
         open.of_guests += usize::from(peer.is_guest);
         *open.of_peer.entry(peer.endpoint).or_default() += 1;
-        Asked::Waiting
+        QuestionResult::Waiting
     }
 
     /// Returns whether any question waits in the queue.

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 /// The application's secrets, which make keys of cards.
 #[derive(Default)]
-pub(crate) struct Membership {
+pub(crate) struct CardSecrets {
     application: String,
     secret: Option<SharedSecret>,
 }
 
-impl Membership {
+impl CardSecrets {
     pub(crate) fn new(application: String, secret: Option<SharedSecret>) -> Self {
         Self {
             application,
@@ -40,14 +40,14 @@ pub(crate) struct CardRoutes {
     fabrics: Vec<FabricKind>,
     /// The location at which shm peers reach this endpoint, if it has that fabric.
     shm_location: Option<String>,
-    membership: Membership,
+    membership: CardSecrets,
 }
 
 impl CardRoutes {
     pub(crate) fn new(
         fabrics: Vec<FabricKind>,
         shm_location: Option<String>,
-        membership: Membership,
+        membership: CardSecrets,
     ) -> Self {
         Self {
             fabrics,

@@ -56,7 +56,7 @@ struct PeerConnection {
 
 /// State of the way to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
+pub(crate) enum LinkState {
     /// The best connection, which all messages take.
     Open(ConnectionId),
     /// The best connection is opening: it will be open, or closed.
@@ -75,7 +75,7 @@ pub(super) struct Removed {
 }
 
 /// The connections by endpoint, and which are surplus.
-pub(crate) struct Connections {
+pub(crate) struct PeerConnections {
     own: EndpointId,
     /// Connections by their other end, oldest first; no entry is empty.
     by_endpoint: HashMap<EndpointId, Vec<PeerConnection>>,
@@ -85,7 +85,7 @@ pub(crate) struct Connections {
     surplus: Vec<ConnectionId>,
 }
 
-impl Connections {
+impl PeerConnections {
     pub(super) fn new(own: EndpointId) -> Self {
         Self {
             own,
@@ -110,15 +110,15 @@ impl Connections {
     }
 
     /// Returns the best connection to `endpoint`.
-    pub(super) fn link(&self, endpoint: EndpointId) -> Link {
+    pub(super) fn link(&self, endpoint: EndpointId) -> LinkState {
         let outgoing = self.prefers_outgoing(endpoint);
         let connections = self.by_endpoint.get(&endpoint).into_iter().flatten();
         // The last one of equals, which is the newest.
         match connections.max_by_key(|connection| connection.outgoing == outgoing) {
-            None => Link::None,
+            None => LinkState::None,
             Some(best) => match best.state {
-                ConnectionState::Open => Link::Open(best.id),
-                ConnectionState::Opening => Link::Opening,
+                ConnectionState::Open => LinkState::Open(best.id),
+                ConnectionState::Opening => LinkState::Opening,
             },
         }
     }

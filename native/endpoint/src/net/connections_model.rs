@@ -1,13 +1,13 @@
-//! Two endpoints' [`Connections`] against each other over a network that orders nothing but the
+//! Two endpoints' [`PeerConnections`] against each other over a network that orders nothing but the
 //! frames of one connection: random interleavings of what can happen, and what must hold in all of
 //! them.
 
-use super::connections::{Connections, Link};
+use super::connections::{LinkState, PeerConnections};
 use faro_fabric::ConnectionId;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Frame {
+enum ModelFrame {
     Hello,
     Welcome,
     Fetch(u64),
@@ -18,15 +18,15 @@ enum Frame {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum End {
+enum ModelEnd {
     /// The maker's before WELCOME, the other's before HELLO.
     Before,
     Open,
     Closed,
 }
 
-struct Side {
-    connections: Connections,
+struct ModelSide {
+    connections: PeerConnections,
     /// Requests that wait for a connection to open.
     waiting: Vec<u64>,
     /// The requests in flight, with their connection.
@@ -38,13 +38,13 @@ struct Side {
 /// A connection: `ends` and `to` by side, `to[s]` is on its way to side s.
 struct Conn {
     maker: usize,
-    ends: [End; 2],
-    to: [VecDeque<Frame>; 2],
+    ends: [ModelEnd; 2],
+    to: [VecDeque<ModelFrame>; 2],
 }
 
-struct World {
+struct ConnectionsModel {
     ids: [u128; 2],
-    sides: [Side; 2],
+    sides: [ModelSide; 2],
     conns: Vec<Conn>,
     done: HashSet<u64>,
     cuts: usize,
@@ -55,10 +55,10 @@ struct World {
     state: u64,
 }
 
-impl World {
+impl ConnectionsModel {
     fn new(seed: u64) -> Self {
-        let side = |own| Side {
-            connections: Connections::new(own),
+        let side = |own| ModelSide {
+            connections: PeerConnections::new(own),
             waiting: Vec::new(),
             attempts: HashMap::new(),
             serving: HashSet::new(),
@@ -87,12 +87,12 @@ impl World {
     fn start(&mut self, side: usize, request: u64) {
         let other = self.ids[1 - side];
         match self.sides[side].connections.link(other) {
-            Link::Open(connection) => self.issue(side, connection, request),
-            Link::Opening => self.sides[side].waiting.push(request),
-            Link::None => {
+            LinkState::Open(connection) => self.issue(side, connection, request),
+            LinkState::Opening => self.sides[side].waiting.push(request),
+            LinkState::None => {
                 let mut to = [VecDeque::new(), VecDeque::new()];
-                to[1 - side].push_back(Frame::Hello);
-                let ends = [End::Before; 2];
+                to[1 - side].push_back(ModelFrame::Hello);
+                let ends = [ModelEnd::Before; 2];
                 self.conns.push(Conn {
                     maker: side,
                     ends,
@@ -115,21 +115,21 @@ impl World {
     fn issue(&mut self, side: usize, connection: ConnectionId, request: u64) {
         let at = connection.0 as usize;
         self.sides[side].attempts.insert(request, at);
-        assert!(self.conns[at].ends[side] == End::Open || self.cuts > 0);
-        self.send(at, 1 - side, Frame::Fetch(request));
+        assert!(self.conns[at].ends[side] == ModelEnd::Open || self.cuts > 0);
+        self.send(at, 1 - side, ModelFrame::Fetch(request));
     }
 
-    fn send(&mut self, at: usize, to: usize, frame: Frame) {
+    fn send(&mut self, at: usize, to: usize, frame: ModelFrame) {
         // A cut connection carries nothing more; its `Lost` is on its way to this end as well.
-        if !self.conns[at].to[1 - to].contains(&Frame::Lost) {
+        if !self.conns[at].to[1 - to].contains(&ModelFrame::Lost) {
             self.conns[at].to[to].push_back(frame);
         }
     }
 
     fn close(&mut self, side: usize, connection: ConnectionId) {
         let at = connection.0 as usize;
-        self.conns[at].ends[side] = End::Closed;
-        self.send(at, 1 - side, Frame::Goodbye);
+        self.conns[at].ends[side] = ModelEnd::Closed;
+        self.send(at, 1 - side, ModelFrame::Goodbye);
     }
 
     /// Hands the oldest frame to the end it goes to.
@@ -138,43 +138,43 @@ impl World {
             return;
         };
         let connection = ConnectionId(at as u64);
-        if self.conns[at].ends[side] == End::Closed {
-            let lost = matches!(frame, Frame::Fetch(_) | Frame::Reply(_));
+        if self.conns[at].ends[side] == ModelEnd::Closed {
+            let lost = matches!(frame, ModelFrame::Fetch(_) | ModelFrame::Reply(_));
             let may_be_lost = self.cuts > 0 || self.closes_idle;
             assert!(!lost || may_be_lost, "{frame:?} came to a closed end");
             return;
         }
         match frame {
-            Frame::Hello => {
-                self.conns[at].ends[side] = End::Open;
-                self.send(at, 1 - side, Frame::Welcome);
+            ModelFrame::Hello => {
+                self.conns[at].ends[side] = ModelEnd::Open;
+                self.send(at, 1 - side, ModelFrame::Welcome);
                 let connections = &mut self.sides[side].connections;
                 if let Some(unneeded) = connections.accepted(self.ids[1 - side], connection) {
                     self.close(side, unneeded);
                 }
                 self.start_waiting(side);
             }
-            Frame::Welcome => {
-                self.conns[at].ends[side] = End::Open;
+            ModelFrame::Welcome => {
+                self.conns[at].ends[side] = ModelEnd::Open;
                 self.sides[side].connections.connected(connection);
                 self.start_waiting(side);
             }
-            Frame::Fetch(id) => {
+            ModelFrame::Fetch(id) => {
                 self.sides[side].serving.insert((at, id));
             }
-            Frame::Reply(id) => {
+            ModelFrame::Reply(id) => {
                 if self.sides[side].attempts.get(&id) == Some(&at) {
                     self.sides[side].attempts.remove(&id);
                     assert!(self.done.insert(id), "answered twice");
                 }
             }
-            Frame::Goodbye | Frame::Lost => self.closed(at, side),
+            ModelFrame::Goodbye | ModelFrame::Lost => self.closed(at, side),
         }
     }
 
     fn closed(&mut self, at: usize, side: usize) {
-        let known = self.conns[at].maker == side || self.conns[at].ends[side] == End::Open;
-        self.conns[at].ends[side] = End::Closed;
+        let known = self.conns[at].maker == side || self.conns[at].ends[side] == ModelEnd::Open;
+        self.conns[at].ends[side] = ModelEnd::Closed;
         let here = &mut self.sides[side];
         here.serving.retain(|(on, _)| *on != at);
         let under_way = here.attempts.iter().filter(|(_, on)| **on == at);
@@ -212,7 +212,7 @@ impl World {
         let mut all = self.sides[side].connections.all();
         all.retain(|id| {
             let conn = &self.conns[id.0 as usize];
-            conn.maker == side && conn.ends[side] == End::Open
+            conn.maker == side && conn.ends[side] == ModelEnd::Open
         });
         self.close_unused(side, all);
     }
@@ -220,7 +220,7 @@ impl World {
     fn serve(&mut self, side: usize) {
         if let Some((at, id)) = self.sides[side].serving.iter().min().copied() {
             self.sides[side].serving.remove(&(at, id));
-            self.send(at, 1 - side, Frame::Reply(id));
+            self.send(at, 1 - side, ModelFrame::Reply(id));
         }
     }
 
@@ -229,7 +229,7 @@ impl World {
         self.cuts += 1;
         for to in &mut self.conns[at].to {
             to.clear();
-            to.push_back(Frame::Lost);
+            to.push_back(ModelFrame::Lost);
         }
     }
 
@@ -286,7 +286,7 @@ impl World {
 fn whatever_crosses_no_request_sees_a_fault_and_one_connection_is_left() {
     let (mut crossed, mut more) = (0, 0);
     for seed in 1..=5_000 {
-        let mut world = World::new(seed);
+        let mut world = ConnectionsModel::new(seed);
         world.run(6, 0);
         assert_eq!(world.faults, 0, "seed {seed}");
         assert_eq!(world.sides.each_ref().map(|s| s.connections.len()), [1, 1]);
@@ -303,7 +303,7 @@ fn whatever_crosses_no_request_sees_a_fault_and_one_connection_is_left() {
 #[test]
 fn after_losses_too_every_request_is_answered_and_one_connection_is_left() {
     for seed in 1..=5_000 {
-        let mut world = World::new(seed);
+        let mut world = ConnectionsModel::new(seed);
         world.run(8, 3);
     }
 }
@@ -312,7 +312,7 @@ fn after_losses_too_every_request_is_answered_and_one_connection_is_left() {
 fn after_idle_connections_were_closed_every_request_is_answered_and_one_is_left() {
     let mut faults = 0;
     for seed in 1..=5_000 {
-        let mut world = World::new(seed);
+        let mut world = ConnectionsModel::new(seed);
         world.closes_idle = true;
         world.run(8, 0);
         faults += world.faults;

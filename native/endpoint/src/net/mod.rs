@@ -17,12 +17,14 @@
 //! ```
 //! A service names a peer by its endpoint id and never sees the fabric: which fabric, which
 //! connection, and what happens when one fails is decided here. A [`Net`] belongs to one progress
-//! thread; the peer table is shared by all.
+//! thread; the peer table is shared by all. `event_loop` has the operations that the thread's event
+//! loop needs and no service does.
 
 mod card_routes;
 mod connections;
 #[cfg(test)]
 mod connections_model;
+mod event_loop;
 mod guests;
 mod idle;
 mod inbox;
@@ -32,20 +34,19 @@ mod peers;
 mod routes;
 mod service;
 
-pub(crate) use card_routes::{CardRoutes, Membership};
-pub(crate) use connections::Link;
+pub(crate) use card_routes::{CardRoutes, CardSecrets};
+pub(crate) use connections::LinkState;
 pub(crate) use inbox::{Doorbell, Inbox};
 pub(crate) use peers::PeerTable;
 pub(crate) use routes::Route;
-pub(crate) use service::{Closed, Service, Source};
+pub(crate) use service::{Closed, MessageSource, ProgressService};
 
-use crate::counters::Counters;
-use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
+use crate::counters::EndpointCounters;
 use crate::payer::Payer;
-use connections::Connections;
+use connections::PeerConnections;
 use faro_fabric::{
-    CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
-    Message, Read, Rejected, RemoteRange, Revoked, Write,
+    CloseReason, ConnectionId, EndpointId, Exposure, Fabric, FabricError, FabricKind, Message,
+    Read, Rejected, RemoteRange, Revoked, Write,
 };
 use faro_pool::Lease;
 use faro_sync::clock;
@@ -60,14 +61,14 @@ use std::time::Duration;
 pub(crate) const UNTRACKED: u64 = u64::MAX;
 
 /// A message as its bytes, which another thread may have made.
-pub(crate) struct Encoded {
+pub(crate) struct EncodedMessage {
     kind: u8,
     body: Vec<u8>,
 }
 
 macro_rules! encoded_from {
     ($($message:ty),*) => {$(
-        impl From<$message> for Encoded {
+        impl From<$message> for EncodedMessage {
             fn from(message: $message) -> Self {
                 Self {
                     kind: message.kind(),
@@ -82,12 +83,12 @@ encoded_from!(ToServer, ToClient, ToMember);
 /// One fabric and the connections on it, for the services of one progress thread.
 pub(crate) struct Net {
     fabric: Box<dyn Fabric>,
-    connections: Connections,
+    connections: PeerConnections,
     accepted: AcceptedConnections,
     idleness: Idleness,
     outbox: Outbox,
     peers: Arc<PeerTable>,
-    counters: Arc<Counters>,
+    counters: Arc<EndpointCounters>,
 }
 
 impl Net {
@@ -95,12 +96,12 @@ impl Net {
         own: EndpointId,
         fabric: Box<dyn Fabric>,
         peers: Arc<PeerTable>,
-        counters: Arc<Counters>,
+        counters: Arc<EndpointCounters>,
         connection_idle: Duration,
     ) -> Self {
         Self {
             fabric,
-            connections: Connections::new(own),
+            connections: PeerConnections::new(own),
             accepted: AcceptedConnections::default(),
             idleness: Idleness::new(connection_idle, clock::now()),
             outbox: Outbox::default(),
@@ -115,9 +116,14 @@ impl Net {
 
     /// Sends a message now, or as soon as the fabric has room. To a connection that is closed it
     /// vanishes: the service hears of that by `on_closed`.
-    pub(crate) fn send(&mut self, connection: ConnectionId, id: u64, message: impl Into<Encoded>) {
+    pub(crate) fn send(
+        &mut self,
+        connection: ConnectionId,
+        id: u64,
+        message: impl Into<EncodedMessage>,
+    ) {
         self.idleness.used(connection);
-        let Encoded { kind, body } = message.into();
+        let EncodedMessage { kind, body } = message.into();
         let post = Post::Message(Message { kind, id, body });
         self.outbox.post(&mut *self.fabric, connection, post);
     }
@@ -171,18 +177,18 @@ impl Net {
     }
 
     /// Returns the state of the way to an endpoint.
-    pub(crate) fn link(&self, endpoint: EndpointId) -> Link {
+    pub(crate) fn link(&self, endpoint: EndpointId) -> LinkState {
         self.connections.link(endpoint)
     }
 
     /// Returns the state of the way to the route's endpoint; begins a connection if there is none, which may take
-    /// `at_most` and no longer than another route should wait for it. `Link::None`: that failed, and the route is in
+    /// `at_most` and no longer than another route should wait for it. `LinkState::None`: that failed, and the route is in
     /// back-off.
-    pub(crate) fn open_to(&mut self, route: &Route, at_most: Duration) -> Link {
+    pub(crate) fn open_to(&mut self, route: &Route, at_most: Duration) -> LinkState {
         let endpoint = route.peer.endpoint;
         match self.connections.link(endpoint) {
-            Link::None => {}
-            link @ (Link::Open(_) | Link::Opening) => return link,
+            LinkState::None => {}
+            link @ (LinkState::Open(_) | LinkState::Opening) => return link,
         }
         let timeout = self.peers.connect_timeout(endpoint, route.fabric);
         let deadline = clock::now() + timeout.min(at_most);
@@ -190,11 +196,11 @@ impl Net {
             Ok(connection) => {
                 self.connections.begun(endpoint, connection);
                 self.count();
-                Link::Opening
+                LinkState::Opening
             }
             Err(error) => {
                 self.back_off(endpoint, &error.to_string());
-                Link::None
+                LinkState::None
             }
         }
     }
@@ -214,170 +220,10 @@ impl Net {
     pub(crate) fn endpoint_of(&self, connection: ConnectionId) -> Option<EndpointId> {
         self.connections.endpoint_of(connection)
     }
-}
 
-/// The event loop's operations.
-impl Net {
-    /// Posts again what waited, and hands all posts to the kernel or the device.
-    pub(crate) fn flush(&mut self) {
-        self.outbox.retry(&mut *self.fabric);
-        self.fabric.flush();
-    }
-
-    /// Waits for events of the fabric.
-    ///
-    /// # Errors
-    /// The fabric has failed for good.
-    pub(crate) fn poll(
-        &mut self,
-        events: &mut Vec<Event>,
-        timeout: Duration,
-    ) -> Result<(), FabricError> {
-        let polled = self.fabric.poll(events, timeout);
-        self.idleness.set_time(clock::now());
-        for event in events.iter() {
-            if let Event::Message { connection, .. }
-            | Event::WriteEnded { connection, .. }
-            | Event::ReadEnded { connection, .. } = event
-            {
-                self.idleness.used(*connection);
-            }
-        }
-        if self.kind().is_by_device() {
-            let held = self.fabric.connection_bytes();
-            self.counters.connection_bytes.set(held);
-        }
-        polled
-    }
-
-    pub(crate) fn is_idle(&self) -> bool {
-        self.outbox.is_empty()
-    }
-
-    pub(crate) fn connections(&self) -> Vec<ConnectionId> {
-        self.connections.all()
-    }
-
-    /// Notes that a connection that this endpoint has begun is open.
-    pub(crate) fn connected(&mut self, connection: ConnectionId) {
-        self.connections.connected(connection);
-        self.idleness.opened(connection, true);
-        self.count();
-    }
-
-    /// Notes that a peer has made a connection.
-    pub(crate) fn accepted(&mut self, connection: ConnectionId, endpoint: EndpointId) {
-        self.idleness.opened(connection, false);
-        if let Some(unneeded) = self.connections.accepted(endpoint, connection) {
-            self.counters.connections_surplus.add(1);
-            self.fabric.disconnect(unneeded, CloseReason::Local);
-        }
-        self.hold_to_shares(connection, endpoint);
-        self.count();
-    }
-
-    /// Closes a connection if the peer that has made another one, or guests together, have more than their share.
-    fn hold_to_shares(&mut self, connection: ConnectionId, endpoint: EndpointId) {
-        let is_guest = self.payer(endpoint).is_guest;
-        let mut close = |connection, what, limit: usize| {
-            let limit = limit as u64;
-            let reason = CloseReason::Bound { what, limit };
-            self.fabric.disconnect(connection, reason);
-        };
-        if let Some(oldest) = self.accepted.came(endpoint, connection, is_guest) {
-            let what = "connections that one peer has made";
-            close(oldest, what, MAX_CONNECTIONS_OF_PEER);
-        }
-        let peers = &self.peers;
-        let guests = self
-            .accepted
-            .too_many_guests(|endpoint| !peers.has_card_of(endpoint));
-        if let Some(unused) = self.idleness.least_used(&guests) {
-            let what = "connections of peers whose card is not here";
-            close(unused, what, MAX_GUEST_CONNECTIONS);
-            if let Some(endpoint) = self.connections.endpoint_of(unused) {
-                self.accepted.ended(endpoint, unused);
-            }
-        }
-    }
-
-    /// Removes a connection that has ended. Returns its other end.
-    pub(crate) fn closed(
-        &mut self,
-        connection: ConnectionId,
-        reason: &CloseReason,
-    ) -> Option<EndpointId> {
-        self.outbox.closed(connection);
-        self.idleness.closed(connection);
-        let removed = self.connections.removed(connection)?;
-        self.accepted.ended(removed.endpoint, connection);
-        if removed.was_opening {
-            self.back_off(removed.endpoint, &reason.to_string());
-        }
-        if self.connections.link(removed.endpoint) == Link::None {
-            self.peers.disconnected(removed.endpoint);
-        }
-        self.count();
-        Some(removed.endpoint)
-    }
-
-    /// Closes the redundant outgoing connections, once they are not in use.
-    pub(crate) fn close_surplus(&mut self, in_use: impl Fn(ConnectionId) -> bool) {
-        for connection in self.connections.surplus() {
-            if !in_use(connection) {
-                self.connections.removed(connection);
-                self.counters.connections_surplus.add(1);
-                self.fabric.disconnect(connection, CloseReason::Local);
-                self.count();
-            }
-        }
-    }
-
-    /// Closes the connections that were not used for long, unless something keeps them: see `idle`.
-    pub(crate) fn close_idle(&mut self, is_kept: impl Fn(ConnectionId) -> bool) {
-        let crowded = self.fabric.wants_fewer_connections();
-        for connection in self.idleness.expired(crowded) {
-            if is_kept(connection) {
-                continue;
-            }
-            // Now, so that no message takes it any more; `Closed` finds nothing to do.
-            self.idleness.closed(connection);
-            if let Some(removed) = self.connections.removed(connection) {
-                self.accepted.ended(removed.endpoint, connection);
-                if self.connections.link(removed.endpoint) == Link::None {
-                    self.peers.disconnected(removed.endpoint);
-                }
-            }
-            self.counters.connections_idle.add(1);
-            self.fabric.disconnect(connection, CloseReason::Local);
-            self.count();
-        }
-    }
-
-    /// Counts the memory of the connections' buffers.
-    pub(crate) fn count_buffers(&self) {
-        let named = self.fabric.counters();
-        let memory = named.into_iter().find(|(name, _)| *name == "memory_bytes");
-        let bytes = memory.map_or(0, |(_, bytes)| bytes);
-        let counters = self.counters.fabric(self.kind());
-        counters.buffer_bytes.set(bytes);
-    }
-
+    /// Counts the connections.
     fn count(&self) {
         let counters = self.counters.fabric(self.kind());
         counters.connections.set(self.connections.len() as u64);
-    }
-
-    /// Says goodbye on all connections, as far as the kernel takes it at once.
-    pub(crate) fn close(&mut self) {
-        for connection in self.connections.all() {
-            self.fabric.disconnect(connection, CloseReason::Local);
-            self.connections.removed(connection);
-        }
-        self.count();
-        let mut events = Vec::new();
-        if let Err(error) = self.fabric.poll(&mut events, Duration::ZERO) {
-            log::debug!("last poll: {error}");
-        }
     }
 }

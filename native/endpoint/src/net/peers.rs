@@ -8,8 +8,8 @@
 
 use super::card_routes::CardRoutes;
 use super::peer_backoff::{blames_peer, PeerBackoff};
-use super::routes::{Failure, Line, Route, Routes};
-use crate::counters::Counters;
+use super::routes::{LogEntry, Route, RouteFailure, Routes};
+use crate::counters::EndpointCounters;
 use crate::limits::{CONNECT_TIMEOUT, PEER_IDLE};
 use crate::schedule::{host_of, Exchange};
 use faro_fabric::{EndpointId, FabricKind};
@@ -47,14 +47,14 @@ pub(crate) struct PeerTable {
     card_routes: CardRoutes,
     /// Peers are members of the exchange while a connection to them is open.
     exchange: Arc<Exchange>,
-    counters: Arc<Counters>,
+    counters: Arc<EndpointCounters>,
 }
 
 impl PeerTable {
     pub(crate) fn new(
         card_routes: CardRoutes,
         exchange: Arc<Exchange>,
-        counters: Arc<Counters>,
+        counters: Arc<EndpointCounters>,
     ) -> Self {
         Self {
             state: Mutex::default(),
@@ -190,8 +190,8 @@ impl PeerTable {
         let failure = peer.and_then(|peer| peer.routes.failed(fabric, cause, now));
         drop(state);
         log(failure.map(|failure| match failure {
-            Failure::Elsewhere(line) => line,
-            Failure::BackOff(line) => {
+            RouteFailure::Elsewhere(line) => line,
+            RouteFailure::BackOff(line) => {
                 self.counters.route_backoffs.add(1);
                 line
             }
@@ -231,7 +231,7 @@ impl PeerTable {
     }
 }
 
-fn log(line: Option<Line>) {
+fn log(line: Option<LogEntry>) {
     if let Some((level, text)) = line {
         log::log!(level, "{text}");
     }
@@ -239,7 +239,7 @@ fn log(line: Option<Line>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::card_routes::Membership;
+    use super::super::card_routes::CardSecrets;
     use super::*;
     use crate::schedule::ExchangeConfig;
     use std::time::Duration;
@@ -249,8 +249,8 @@ mod tests {
         let timeout = Duration::from_secs(1);
         let config = ExchangeConfig::default();
         let exchange = Arc::new(Exchange::new(1, String::new(), config, timeout));
-        let counters = Arc::new(Counters::default());
-        let routes = CardRoutes::new(vec![FabricKind::Tcp], None, Membership::default());
+        let counters = Arc::new(EndpointCounters::default());
+        let routes = CardRoutes::new(vec![FabricKind::Tcp], None, CardSecrets::default());
         let peers = PeerTable::new(routes, exchange, counters);
         let card = |endpoint| Card {
             endpoint,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 /// Origin of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct MessageSource {
     pub(crate) connection: ConnectionId,
     pub(crate) endpoint: EndpointId,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Closed<'a> {
 /// `collective`. All state of a service belongs to one thread and needs no lock; a service reaches
 /// peers by the [`Net`] that it is given, other threads reach the service by an
 /// [`Inbox`](super::Inbox), and services never call each other. Nothing here may block.
-pub(crate) trait Service {
+pub(crate) trait ProgressService {
     /// The messages that it takes.
     type Message
     where
@@ -38,7 +38,7 @@ pub(crate) trait Service {
     fn on_message(
         &mut self,
         net: &mut Net,
-        source: Source,
+        source: MessageSource,
         id: u64,
         message: Self::Message,
     ) -> Result<(), WireError>

@@ -18,12 +18,12 @@
 //! - **No peer waits for ever**, whatever else goes wrong: one that has waited for `max_wait` gets a
 //!   permit beyond the limit.
 //!
-//! Submitted work starts exactly once: it is in a queue here, or was given out. A new [`Order`]
+//! Submitted work starts exactly once: it is in a queue here, or was given out. A new [`PeerOrder`]
 //! re-sorts the queues and changes nothing else.
 //!
 //! It is pure: the caller passes the time, and gets the work that may start.
 
-use super::order::{Due, Order};
+use super::order::{Due, PeerOrder};
 use super::permits::Permits;
 use faro_fabric::EndpointId;
 use faro_sync::HashMap;
@@ -40,7 +40,7 @@ struct PeerWork<T> {
 
 /// The work of all peers in one direction, and which of it may go.
 pub(crate) struct PeerAdmission<T> {
-    order: Order,
+    order: PeerOrder,
     slice: Duration,
     /// Time for which a peer waits before it gets a permit beyond the limit.
     max_wait: Duration,
@@ -61,7 +61,7 @@ pub(crate) struct PeerAdmission<T> {
 }
 
 impl<T> PeerAdmission<T> {
-    pub(crate) fn new(order: Order, slice: Duration, max_wait: Duration, now: Instant) -> Self {
+    pub(crate) fn new(order: PeerOrder, slice: Duration, max_wait: Duration, now: Instant) -> Self {
         let permits = Permits::new(order.permits, order.permits, slice);
         Self {
             order,
@@ -79,7 +79,7 @@ impl<T> PeerAdmission<T> {
     }
 
     /// Adopts another order. Waiting work becomes due by it; running work is not affected.
-    pub(crate) fn adopt(&mut self, order: Order, now: Instant, out: &mut Vec<T>) {
+    pub(crate) fn adopt(&mut self, order: PeerOrder, now: Instant, out: &mut Vec<T>) {
         self.permits.resize(order.permits, order.permits);
         self.order = order;
         let queue = std::mem::take(&mut self.queue).into_iter();

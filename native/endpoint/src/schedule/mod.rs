@@ -34,7 +34,7 @@ use admission::PeerAdmission;
 use faro_fabric::EndpointId;
 use faro_sync::{clock, lock};
 use members::Members;
-use order::{ExchangePlan, Order};
+use order::{ExchangePlan, PeerOrder};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -162,9 +162,9 @@ impl Exchange {
     /// Returns an admission that follows no plan yet.
     fn admission<T>(&self) -> PeerAdmission<T> {
         let order = match self.config.policy {
-            ExchangePolicy::Auto | ExchangePolicy::Random => Order::none(),
+            ExchangePolicy::Auto | ExchangePolicy::Random => PeerOrder::none(),
             ExchangePolicy::Grouped | ExchangePolicy::Rotated => {
-                Order::new(MIN_PERMITS, Vec::new())
+                PeerOrder::new(MIN_PERMITS, Vec::new())
             }
         };
         PeerAdmission::new(order, self.config.slice, self.max_wait, clock::now())

@@ -1,7 +1,7 @@
 //! Admission against an oracle, with a clock of its own: whatever happens in whatever order.
 
 use super::admission::PeerAdmission;
-use super::order::{ExchangePlan, Order};
+use super::order::{ExchangePlan, PeerOrder};
 use super::{ExchangePolicy, MIN_PERMITS};
 use faro_exchange::SplitMix64;
 use faro_fabric::EndpointId;
@@ -12,7 +12,7 @@ const SLICE: Duration = Duration::from_millis(10);
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const OWN: EndpointId = 0;
 
-fn order(policy: ExchangePolicy, peers: &HashSet<EndpointId>) -> Order {
+fn order(policy: ExchangePolicy, peers: &HashSet<EndpointId>) -> PeerOrder {
     let mut members = BTreeMap::from([(OWN, "10.0.0.0".to_owned())]);
     members.extend(peers.iter().map(|id| (*id, format!("10.0.0.{id}"))));
     ExchangePlan::new(OWN, &members, policy).unwrap().reads
@@ -22,7 +22,7 @@ fn peers(n: u128) -> HashSet<EndpointId> {
     (1..n).collect()
 }
 
-struct World {
+struct ScheduleModel {
     admission: PeerAdmission<u64>,
     now: Instant,
     rng: SplitMix64,
@@ -38,7 +38,7 @@ struct World {
     course: Vec<u64>,
 }
 
-impl World {
+impl ScheduleModel {
     fn new(policy: ExchangePolicy, members: HashSet<EndpointId>, seed: u64) -> Self {
         let (now, order) = (Instant::now(), order(policy, &members));
         Self {
@@ -160,7 +160,7 @@ fn whatever_happens_all_work_goes_once_and_no_permit_stays_free() {
             0 => ExchangePolicy::Grouped,
             _ => ExchangePolicy::Rotated,
         };
-        let mut world = World::new(policy, peers(2 + u128::from(seed % 40)), seed);
+        let mut world = ScheduleModel::new(policy, peers(2 + u128::from(seed % 40)), seed);
         let mut max = world.limit;
         for _ in 0..300 {
             match world.rng.below(20) {
@@ -212,7 +212,7 @@ fn the_bound_holds_while_all_peers_make_progress() {
         (64, 7),
         (100, 11),
     ] {
-        let mut world = World::new(ExchangePolicy::Grouped, peers(n), n as u64);
+        let mut world = ScheduleModel::new(ExchangePolicy::Grouped, peers(n), n as u64);
         assert!(world.limit <= permits, "{n}: {}", world.limit);
         for _ in 0..4 {
             for peer in 1..n {
@@ -236,7 +236,7 @@ fn the_bound_holds_while_all_peers_make_progress() {
 #[test]
 fn permits_go_by_the_schedule() {
     for policy in [ExchangePolicy::Grouped, ExchangePolicy::Rotated] {
-        let mut world = World::new(policy, peers(49), 1);
+        let mut world = ScheduleModel::new(policy, peers(49), 1);
         let order = order(policy, &peers(49));
         for peer in 1..49 {
             world.submit(peer);
@@ -262,7 +262,7 @@ fn permits_go_by_the_schedule() {
 
 #[test]
 fn a_straggler_delays_no_other_peer() {
-    let mut world = World::new(ExchangePolicy::Grouped, peers(16), 3);
+    let mut world = ScheduleModel::new(ExchangePolicy::Grouped, peers(16), 3);
     let stuck = world.submit(1);
     let mut done = 0;
     for peer in (2..16).cycle().take(600) {
@@ -296,7 +296,7 @@ fn a_straggler_delays_no_other_peer() {
 
 #[test]
 fn a_peer_that_always_has_more_gives_way_after_its_slice() {
-    let mut world = World::new(ExchangePolicy::Grouped, peers(16), 4);
+    let mut world = ScheduleModel::new(ExchangePolicy::Grouped, peers(16), 4);
     let greedy: Vec<EndpointId> = (1..=world.limit as u128).collect();
     for peer in &greedy {
         world.submit(*peer);
@@ -326,7 +326,7 @@ fn a_peer_that_always_has_more_gives_way_after_its_slice() {
 #[test]
 fn rounds_without_work_are_skipped() {
     let order = order(ExchangePolicy::Rotated, &peers(30));
-    let mut world = World::new(ExchangePolicy::Rotated, peers(30), 5);
+    let mut world = ScheduleModel::new(ExchangePolicy::Rotated, peers(30), 5);
     let two = [order.of_round(7)[0], order.of_round(21)[0]];
     let ids = two.map(|peer| world.submit(peer));
     assert!(world.waiting.is_empty(), "there are permits for both");
@@ -346,7 +346,7 @@ fn rounds_without_work_are_skipped() {
 
 #[test]
 fn no_peer_waits_for_ever() {
-    let mut world = World::new(ExchangePolicy::Grouped, peers(64), 6);
+    let mut world = ScheduleModel::new(ExchangePolicy::Grouped, peers(64), 6);
     for peer in 1..64 {
         world.submit(peer);
     }
@@ -361,7 +361,7 @@ fn no_peer_waits_for_ever() {
 
 #[test]
 fn another_epoch_loses_nothing_and_asks_nothing_twice() {
-    let mut world = World::new(ExchangePolicy::Grouped, peers(25), 7);
+    let mut world = ScheduleModel::new(ExchangePolicy::Grouped, peers(25), 7);
     for peer in (1..25).cycle().take(72) {
         world.submit(peer);
     }
@@ -378,7 +378,7 @@ fn another_epoch_loses_nothing_and_asks_nothing_twice() {
 
 #[test]
 fn without_a_schedule_nothing_ever_waits() {
-    let mut world = World::new(ExchangePolicy::Random, peers(64), 8);
+    let mut world = ScheduleModel::new(ExchangePolicy::Random, peers(64), 8);
     for peer in (1..90).cycle().take(1_000) {
         world.submit(peer);
         assert!(world.waiting.is_empty());

@@ -22,7 +22,7 @@ const UNKNOWN: Due = Due {
 
 /// The order in which peers are due, in one direction.
 #[derive(Debug, Clone)]
-pub(crate) struct Order {
+pub(crate) struct PeerOrder {
     /// Peers at once.
     pub(super) permits: usize,
     /// The peers by round, in the order in which they are due.
@@ -30,7 +30,7 @@ pub(crate) struct Order {
     due: HashMap<EndpointId, Due>,
 }
 
-impl Order {
+impl PeerOrder {
     /// Returns an order in which all peers have permits, in the order in which they come.
     pub(crate) fn none() -> Self {
         Self {
@@ -75,8 +75,8 @@ impl Order {
 
 /// An endpoint's plan for a set of members: the order in which it reads from them, and in which it serves them.
 pub(crate) struct ExchangePlan {
-    pub(crate) reads: Order,
-    pub(crate) serves: Order,
+    pub(crate) reads: PeerOrder,
+    pub(crate) serves: PeerOrder,
     /// Epoch of the members; the same on every node that knows the same ones.
     pub(crate) epoch: u64,
 }
@@ -85,8 +85,8 @@ impl ExchangePlan {
     /// Returns the plan without any known members.
     pub(crate) fn empty() -> Self {
         Self {
-            reads: Order::none(),
-            serves: Order::none(),
+            reads: PeerOrder::none(),
+            serves: PeerOrder::none(),
             epoch: 0,
         }
     }
@@ -125,7 +125,7 @@ impl ExchangePlan {
         let permits = schedule.max_peers().max(MIN_PERMITS);
         let order = |of_round: &dyn Fn(usize) -> Vec<usize>| {
             let peers = |round| of_round(round).into_iter().map(|at| ids[at]).collect();
-            Order::new(permits, (0..schedule.rounds()).map(peers).collect())
+            PeerOrder::new(permits, (0..schedule.rounds()).map(peers).collect())
         };
         Ok(Self {
             reads: order(&|round| schedule.servers(round, me)),
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn rounds_go_round() {
-        let order = Order::new(2, vec![vec![5, 6], vec![7]]);
+        let order = PeerOrder::new(2, vec![vec![5, 6], vec![7]]);
         assert_eq!(order.of_round(0), [5, 6]);
         assert_eq!(order.of_round(3), [7]);
         assert_eq!(
@@ -239,6 +239,6 @@ mod tests {
             }
         );
         assert!(order.due(6) < order.due(7) && order.due(7) < order.due(8));
-        assert!(Order::none().of_round(3).is_empty());
+        assert!(PeerOrder::none().of_round(3).is_empty());
     }
 }

@@ -22,7 +22,7 @@ const BUFFER_BYTES: usize = 24;
 
 /// The bytes in use.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(super) struct ServeBudget {
     limit: usize,
     /// Bytes of all progress threads of the endpoint. Relaxed: it orders nothing.
     of_all: Arc<AtomicU64>,
@@ -52,7 +52,7 @@ pub(super) fn bytes_of_buffers(buffers: usize) -> usize {
     buffers * BUFFER_BYTES
 }
 
-impl Budget {
+impl ServeBudget {
     pub(super) fn new(limit: usize, of_all: Arc<AtomicU64>) -> Self {
         Self {
             limit,
@@ -150,7 +150,7 @@ impl Budget {
     }
 }
 
-impl Drop for Budget {
+impl Drop for ServeBudget {
     fn drop(&mut self) {
         self.clear();
     }
@@ -166,15 +166,15 @@ mod tests {
         Payer::known(endpoint)
     }
 
-    fn budget(limit: usize) -> Budget {
-        Budget::new(limit, Arc::default())
+    fn budget(limit: usize) -> ServeBudget {
+        ServeBudget::new(limit, Arc::default())
     }
 
     #[test]
     fn the_whole_is_that_of_all_threads() {
         let all = Arc::<AtomicU64>::default();
-        let mut first = Budget::new(1_000, Arc::clone(&all));
-        let mut second = Budget::new(1_000, Arc::clone(&all));
+        let mut first = ServeBudget::new(1_000, Arc::clone(&all));
+        let mut second = ServeBudget::new(1_000, Arc::clone(&all));
         for endpoint in 0..4 {
             assert!(first.take(peer(endpoint), 220));
         }

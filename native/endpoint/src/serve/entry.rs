@@ -1,6 +1,6 @@
 //! A progress thread's state of one fetch that it serves.
 
-use super::job::Job;
+use super::job::ServeJob;
 use super::stage::Stage;
 use faro_fabric::{ConnectionId, EndpointId};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ pub(super) struct FetchEntry {
     pub(super) endpoint: EndpointId,
     /// The client's id of it.
     pub(super) request: u64,
-    pub(super) stage: Stage<Box<Job>>,
+    pub(super) stage: Stage<Box<ServeJob>>,
     /// Writes posted that have not ended.
     pub(super) writes: usize,
     /// Maximum time without progress: the client's time, but no longer than this server's own.

@@ -1,6 +1,6 @@
 //! The I/O threads: the only ones that wait for a disk.
 
-use super::job::{Job, JobTurn};
+use super::job::{JobTurn, ServeJob};
 use super::lookup::{look_up, LookedUp};
 use super::work::{Returned, ServeShared, Task, Work};
 use crate::files::{Catalog, Output};
@@ -60,7 +60,10 @@ impl IoPool {
 
     /// Runs a turn of a small job whose bytes are in memory, on the caller's thread. Any other job
     /// is returned, to be queued.
-    pub(super) fn at_once(&self, mut job: Box<Job>) -> Result<(Box<Job>, JobTurn), Box<Job>> {
+    pub(super) fn at_once(
+        &self,
+        mut job: Box<ServeJob>,
+    ) -> Result<(Box<ServeJob>, JobTurn), Box<ServeJob>> {
         if job.is_new() {
             let wanted = match job.block_count() <= AT_ONCE_BLOCKS {
                 true => job.wanted(),
@@ -90,7 +93,7 @@ impl IoPool {
     }
 
     /// Queues a turn of `job`, which then returns to `home`.
-    pub(super) fn submit(&self, job: Box<Job>, home: &Inbox<Returned>) {
+    pub(super) fn submit(&self, job: Box<ServeJob>, home: &Inbox<Returned>) {
         let home = home.clone();
         self.shared.submit(Work { job, home });
     }
@@ -105,7 +108,7 @@ impl IoPool {
 
     /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others
     /// are evicted for it: this is known to be read.
-    pub(super) fn prefetch_for(&self, job: &Job) {
+    pub(super) fn prefetch_for(&self, job: &ServeJob) {
         for (output, chunks) in job.chunks(|id| self.shared.catalog.ready(id)) {
             self.queue_prefetch(output, chunks, true);
         }
@@ -202,7 +205,11 @@ impl Worker {
 
 /// Runs a turn of a job, after looking up its files. Returns `None` if it waits for answers from
 /// Java.
-fn turn(shared: &Arc<ServeShared>, mut job: Box<Job>, home: &Inbox<Returned>) -> Option<Returned> {
+fn turn(
+    shared: &Arc<ServeShared>,
+    mut job: Box<ServeJob>,
+    home: &Inbox<Returned>,
+) -> Option<Returned> {
     loop {
         if job.wants_files() {
             job = match look_up(shared, job, home) {

@@ -5,10 +5,10 @@ use super::offer::{offer, ResidentSlice};
 use super::remote_buffers::{FilledBuffer, RemoteBuffers};
 use super::response::{respond, NotNow, Served};
 use super::turn_memory::TurnMemory;
-use crate::files::{Answer, Output};
+use crate::files::{Output, OutputAnswer};
 use crate::limits::{MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
 use crate::memory::{Memory, NoLease};
-use crate::net::Encoded;
+use crate::net::EncodedMessage;
 use crate::payer::Payer;
 use faro_pool::Account;
 use faro_region::{Sleep, CHUNK_BYTES};
@@ -19,14 +19,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// The state of a fetch that travels between threads.
-pub(crate) struct Job {
+pub(crate) struct ServeJob {
     /// Its number on the progress thread.
     pub(crate) serial: u64,
     /// The peer that it is for.
     pub(super) peer: Payer,
     blocks: Vec<BlockId>,
     /// Filled while the job waits for its files; taken when the response is made.
-    pub(crate) answers: HashMap<OutputId, Answer>,
+    pub(crate) answers: HashMap<OutputId, OutputAnswer>,
     /// Some answers are missing, because too many questions were open.
     pub(super) is_short: bool,
     /// Times that its files were looked up.
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     /// The response was made.
     prepared: bool,
     /// The response, until a turn takes it along.
-    response: Option<Encoded>,
+    response: Option<EncodedMessage>,
     /// Never send READ_OFFER.
     writes_only: bool,
     content: Content,
@@ -48,7 +48,7 @@ pub(crate) struct Job {
 pub(crate) enum JobTurn {
     Filled {
         /// `FETCH_RESPONSE`, on the first turn.
-        response: Option<Encoded>,
+        response: Option<EncodedMessage>,
         filled: Vec<FilledBuffer>,
         /// These are the last bytes.
         last: bool,
@@ -57,7 +57,7 @@ pub(crate) enum JobTurn {
     },
     /// All of it is in the chunk cache: the client is to read it.
     Offered {
-        response: Encoded,
+        response: EncodedMessage,
         slices: Vec<ResidentSlice>,
     },
     /// It did nothing. The next bytes are not in memory, and the turn may not sleep; or files were
@@ -69,7 +69,7 @@ pub(crate) enum JobTurn {
     Broken { detail: String },
 }
 
-impl Job {
+impl ServeJob {
     /// # Errors
     /// A buffer that no client of this version would offer.
     pub(crate) fn new(
@@ -177,7 +177,7 @@ impl Job {
     }
 
     /// Makes the job write, because chunks could not be exposed to the client.
-    pub(crate) fn write_instead(&mut self, response: Encoded) {
+    pub(crate) fn write_instead(&mut self, response: EncodedMessage) {
         self.writes_only = true;
         self.response = Some(response);
     }

@@ -1,8 +1,8 @@
 //! Finding the files of a job's map outputs, some of which only Java can find.
 
-use super::job::Job;
+use super::job::ServeJob;
 use super::work::{Returned, ServeShared, Work};
-use crate::files::{Answer, Lookup};
+use crate::files::{Lookup, OutputAnswer};
 use crate::net::Inbox;
 use faro_sync::lock;
 use faro_wire::OutputId;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 /// A job that waits for answers about its files.
 struct Waiting {
     work: Mutex<Option<Work>>,
-    answers: Mutex<Vec<(OutputId, Answer)>>,
+    answers: Mutex<Vec<(OutputId, OutputAnswer)>>,
     /// Answers that are missing, plus one until the job is in `work`.
     missing: AtomicUsize,
 }
@@ -20,19 +20,19 @@ struct Waiting {
 /// Result of a look-up.
 pub(super) enum LookedUp {
     /// All outputs are known.
-    Known(Box<Job>),
+    Known(Box<ServeJob>),
     /// The job is queued again when the last answer is in. It may have to look up more then.
     Waiting,
     /// Nothing could be asked: the job's peer, or all together, have as many questions open as they
     /// may.
-    Full(Box<Job>),
+    Full(Box<ServeJob>),
 }
 
 /// Finds the outputs that the job has no answer for. Those that its peer may not ask for now are
 /// left out, and the job looks them up when the answers to the others are in.
 pub(super) fn look_up(
     shared: &Arc<ServeShared>,
-    mut job: Box<Job>,
+    mut job: Box<ServeJob>,
     home: &Inbox<Returned>,
 ) -> LookedUp {
     let wanted = job.missing();

@@ -1,6 +1,6 @@
 //! The server's side of a fetch: from a request to the last write.
 //!
-//! A [`Job`](job::Job) travels: the progress thread takes the `FETCH`, an I/O thread looks the files up and
+//! A [`ServeJob`](job::ServeJob) travels: the progress thread takes the `FETCH`, an I/O thread looks the files up and
 //! fills pages for a few remote buffers (a *turn*), the progress thread posts the writes, and so on
 //! until the bytes are out. Only one thread has the job at a time, so it needs no lock, and only I/O
 //! threads wait for a disk: a small job whose bytes are in memory is done at once, without the detour.
@@ -9,6 +9,7 @@
 
 mod budget;
 mod content;
+mod due_turns;
 mod entry;
 mod exposed;
 mod io;

@@ -27,15 +27,8 @@ impl RemoteBuffers {
     /// A buffer that no client of this version would offer, or more than are kept.
     pub(super) fn add(&mut self, buffers: Vec<RemoteBuffer>) -> Result<(), WireError> {
         check(&buffers)?;
-        let got = (self.waiting.len() + buffers.len()) as u64;
-        if got > MAX_BUFFERS_HELD as u64 {
-            let limit = MAX_BUFFERS_HELD as u64;
-            return Err(WireError::TooLarge {
-                what: "buffers of a request",
-                got,
-                limit,
-            });
-        }
+        let got = self.waiting.len() + buffers.len();
+        WireError::check_limit("buffers of a request", got as u64, MAX_BUFFERS_HELD as u64)?;
         self.waiting.extend(buffers);
         Ok(())
     }
@@ -95,22 +88,13 @@ impl RemoteBuffers {
 }
 
 fn check(buffers: &[RemoteBuffer]) -> Result<(), WireError> {
+    let what = "length of an offered buffer";
     for buffer in buffers {
         let got = u64::from(buffer.length.get());
         if got == 0 {
-            return Err(WireError::BadValue {
-                what: "length of an offered buffer",
-                got,
-            });
+            return Err(WireError::BadValue { what, got });
         }
-        if got > PAGE_BYTES as u64 {
-            let limit = PAGE_BYTES as u64;
-            return Err(WireError::TooLarge {
-                what: "length of an offered buffer",
-                got,
-                limit,
-            });
-        }
+        WireError::check_limit(what, got, PAGE_BYTES as u64)?;
     }
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use super::budget::{bytes_of_buffers, bytes_of_request};
 use super::entry::FetchEntry;
-use super::job::Job;
+use super::job::ServeJob;
 use super::service::{fail, ServeService};
 use super::stage::{Buffers, Stage};
 use crate::limits::{BUSY_RETRY, MAX_BUFFERS_HELD};
 use crate::memory::Staging;
-use crate::net::{Net, Source};
+use crate::net::{MessageSource, Net};
 use faro_fabric::{CloseReason, ConnectionId};
 use faro_sync::clock;
 use faro_wire::message::{Failed, FailureCode, Fetch, MoreBuffers, ToClient};
@@ -18,11 +18,11 @@ impl ServeService {
     pub(super) fn fetch(
         &mut self,
         net: &mut Net,
-        source: Source,
+        source: MessageSource,
         request: u64,
         fetch: Fetch,
     ) -> Result<(), WireError> {
-        let Source {
+        let MessageSource {
             connection,
             endpoint,
         } = source;
@@ -46,7 +46,7 @@ impl ServeService {
         let wanted = Duration::from_millis(u64::from(fetch.deadline_ms));
         let idle_timeout = wanted.min(self.longest_wait);
         let account = self.memory.account_of(endpoint);
-        let job = match Job::new(serial, payer, account, fetch) {
+        let job = match ServeJob::new(serial, payer, account, fetch) {
             Ok(job) => Box::new(job),
             Err(error) => {
                 self.budget.give(endpoint, bytes);
@@ -118,14 +118,12 @@ impl ServeService {
         }
         match entry.stage.on_buffers(more.buffers) {
             Buffers::Job(job, buffers) => job.add_buffers(buffers)?,
-            Buffers::Kept(kept) if kept > MAX_BUFFERS_HELD => {
-                return Err(WireError::TooLarge {
-                    what: "buffers of a request",
-                    got: kept as u64,
-                    limit: MAX_BUFFERS_HELD as u64,
-                });
-            }
-            Buffers::Kept(_) | Buffers::NotNeeded => {}
+            Buffers::Kept(kept) => WireError::check_limit(
+                "buffers of a request",
+                kept as u64,
+                MAX_BUFFERS_HELD as u64,
+            )?,
+            Buffers::NotNeeded => {}
         }
         self.advance(serial);
         Ok(())

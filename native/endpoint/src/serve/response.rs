@@ -1,8 +1,8 @@
 //! Makes the response to a fetch: the entry of each block, and the bytes that follow.
 
 use super::content::Content;
-use crate::files::{Answer, Unlocated};
-use crate::net::Encoded;
+use crate::files::{OutputAnswer, Unlocated};
+use crate::net::EncodedMessage;
 use faro_region::Sleep;
 use faro_sync::{HashMap, TableKeys};
 use faro_wire::message::{BlockEntry, FetchResponse, ToClient};
@@ -18,7 +18,7 @@ pub(crate) struct Served {
 
 /// A response, and what belongs to it.
 pub(super) struct Response {
-    pub(super) encoded: Encoded,
+    pub(super) encoded: EncodedMessage,
     pub(super) content: Content,
     pub(super) served: Served,
 }
@@ -34,7 +34,7 @@ pub(super) enum NotNow {
 /// Turns blocks into entries and ranges.
 pub(super) fn respond(
     blocks: &[BlockId],
-    answers: &HashMap<OutputId, Answer>,
+    answers: &HashMap<OutputId, OutputAnswer>,
     sleep: Sleep,
 ) -> Result<Response, NotNow> {
     let mut positions: HashMap<OutputId, usize> =

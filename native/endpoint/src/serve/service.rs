@@ -1,17 +1,17 @@
 //! The fetches that one progress thread serves.
 
-use super::budget::Budget;
+use super::budget::ServeBudget;
 use super::entry::FetchEntry;
 use super::exposed::ExposedPages;
 use super::memory_queue::MemoryQueue;
-use super::stage::{Permitted, Stage};
+use super::stage::Stage;
 use super::work::Returned;
 use super::IoPool;
-use crate::counters::Counters;
+use crate::counters::EndpointCounters;
 use crate::deadlines::Deadlines;
-use crate::limits::{RECALLED_PAGES, WRITE_WINDOW};
-use crate::memory::{Memory, NoLease};
-use crate::net::{Closed, Inbox, Net, Service, Source};
+use crate::limits::RECALLED_PAGES;
+use crate::memory::Memory;
+use crate::net::{Closed, Inbox, MessageSource, Net, ProgressService};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
 use faro_fabric::{ConnectionId, EndpointId, Outcome};
@@ -30,7 +30,7 @@ pub(crate) struct ServeService {
     /// Inbox to which I/O threads return jobs.
     pub(super) inbox: Inbox<Returned>,
     returned: Receiver<Returned>,
-    pub(super) counters: Arc<Counters>,
+    pub(super) counters: Arc<EndpointCounters>,
     pub(super) memory: Arc<Memory>,
     pub(super) exposed: ExposedPages,
     /// The shortage of the arena for which pages of `exposed` were last revoked.
@@ -44,12 +44,12 @@ pub(crate) struct ServeService {
     pub(super) entries: HashMap<u64, FetchEntry>,
     /// The serial numbers of those that clients may still name.
     pub(super) by_request: HashMap<(ConnectionId, u64), u64>,
-    pub(super) budget: Budget,
+    pub(super) budget: ServeBudget,
     pub(super) deadlines: Deadlines,
     /// Turns that have their permit and wait for memory.
     pub(super) starved: MemoryQueue,
     /// The arena has refused memory to the first of them: it is asked again when some has returned.
-    arena_is_empty: bool,
+    pub(super) arena_is_empty: bool,
     /// The time at which each connected peer last took bytes.
     pub(super) taken: HashMap<EndpointId, Instant>,
     /// Time for which a peer may take no bytes, whatever it asks for.
@@ -61,13 +61,13 @@ impl ServeService {
     pub(crate) fn new(
         io: Arc<IoPool>,
         (inbox, returned): (Inbox<Returned>, Receiver<Returned>),
-        counters: Arc<Counters>,
+        counters: Arc<EndpointCounters>,
         memory: Arc<Memory>,
         schedule: ServerQueue,
         longest_wait: Duration,
     ) -> Self {
         // A share of what the user allows for transfers, beside the arena.
-        let budget = Budget::new(
+        let budget = ServeBudget::new(
             (memory.whole() / REQUESTS_SHARE) as usize,
             Arc::clone(&memory.request_bytes),
         );
@@ -91,70 +91,6 @@ impl ServeService {
             taken: HashMap::default(),
             longest_wait,
             next_serial: 0,
-        }
-    }
-
-    /// Queues the job's next turn if there is something to do and room to do it.
-    pub(super) fn advance(&mut self, serial: u64) {
-        let Some(entry) = self.entries.get_mut(&serial) else {
-            return;
-        };
-        if entry.writes < WRITE_WINDOW && entry.stage.queue(|job| job.can_turn()) {
-            let due = self.schedule.submit(entry.endpoint, serial, clock::now());
-            self.start_turns(due);
-        }
-    }
-
-    /// Starts the turns of fetches that have their permit.
-    pub(super) fn start_turns(&mut self, due: Vec<u64>) {
-        for serial in due {
-            let Some(entry) = self.entries.get_mut(&serial) else {
-                continue;
-            };
-            match entry.stage.on_permit(|job| !job.is_new()) {
-                Permitted::Begins(mut job) => {
-                    job.may_lease(!self.starved.must_wait(entry.endpoint));
-                    self.io.submit(job, &self.inbox);
-                }
-                Permitted::Waits => self.starved.push(entry.endpoint, serial),
-                Permitted::Nothing => {}
-            }
-        }
-        self.begin_starved();
-    }
-
-    /// Begins the turns that wait for memory, in order, as far as memory allows. After the arena
-    /// has refused, the next return of memory calls `on_memory`; if the peer's share was the
-    /// reason, the next end of its writes does.
-    pub(super) fn begin_starved(&mut self) {
-        while let Some((_, serial)) = self.starved.first().filter(|_| !self.arena_is_empty) {
-            let (entry, memory) = (self.entries.get_mut(&serial), &self.memory);
-            let reserved = entry.map(|entry| entry.stage.on_memory(|job| job.reserve(memory)));
-            match reserved {
-                Some(Ok(Some(mut job))) => {
-                    self.starved.first_began();
-                    job.may_lease(false);
-                    self.io.submit(job, &self.inbox);
-                }
-                // A fetch that has ended has removed its turn.
-                None | Some(Ok(None)) => self.starved.first_began(),
-                Some(Err(NoLease::HasItsShare)) => self.starved.first_has_its_share(),
-                Some(Err(NoLease::Arena(_))) => self.arena_is_empty = true,
-            }
-        }
-    }
-
-    /// Notes that pages in flight to the peer are free.
-    pub(super) fn has_room(&mut self, peer: EndpointId) {
-        self.starved.has_room(peer);
-        self.begin_starved();
-    }
-
-    /// Turns and writes of a peer have ended: others may be due.
-    pub(super) fn ended(&mut self, endpoint: EndpointId, pieces: usize) {
-        if pieces > 0 {
-            let due = self.schedule.ended(endpoint, pieces, clock::now());
-            self.start_turns(due);
         }
     }
 
@@ -202,13 +138,13 @@ impl ServeService {
     }
 }
 
-impl Service for ServeService {
+impl ProgressService for ServeService {
     type Message = ToServer;
 
     fn on_message(
         &mut self,
         net: &mut Net,
-        source: Source,
+        source: MessageSource,
         id: u64,
         message: ToServer,
     ) -> Result<(), WireError> {

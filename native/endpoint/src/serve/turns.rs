@@ -1,18 +1,18 @@
 //! Sends the result of a turn to the client.
 
-use super::job::{Job, JobTurn};
+use super::job::{JobTurn, ServeJob};
 use super::offer::ResidentSlice;
 use super::remote_buffers::FilledBuffer;
 use super::service::{fail, ServeService};
 use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
-use crate::net::{Encoded, Net};
+use crate::net::{EncodedMessage, Net};
 use faro_fabric::{CloseReason, RemoteRange, Write};
 use faro_sync::clock;
 use faro_wire::message::{DataWritten, FailureCode, ToClient, WrittenBuffer};
 
 impl ServeService {
     /// Handles the end of a turn.
-    pub(super) fn on_turn(&mut self, net: &mut Net, job: Box<Job>, turn: JobTurn) {
+    pub(super) fn on_turn(&mut self, net: &mut Net, job: Box<ServeJob>, turn: JobTurn) {
         let serial = job.serial;
         // Unknown: cancelled, past its deadline, or the connection has closed.
         let Some(entry) = self.entries.get(&serial) else {
@@ -66,8 +66,8 @@ impl ServeService {
     fn offer(
         &mut self,
         net: &mut Net,
-        mut job: Box<Job>,
-        response: Encoded,
+        mut job: Box<ServeJob>,
+        response: EncodedMessage,
         slices: &[ResidentSlice],
     ) {
         let serial = job.serial;
@@ -128,7 +128,7 @@ impl ServeService {
     }
 
     /// Handles a turn that ended with more to do.
-    fn turned(&mut self, net: &mut Net, job: Box<Job>, starved: bool) {
+    fn turned(&mut self, net: &mut Net, job: Box<ServeJob>, starved: bool) {
         let serial = job.serial;
         let Some(entry) = self.entries.get_mut(&serial) else {
             return;
@@ -150,7 +150,7 @@ impl ServeService {
         self.ended(endpoint, 1);
     }
 
-    fn count_served(&self, net: &Net, job: &Job) {
+    fn count_served(&self, net: &Net, job: &ServeJob) {
         let counters = self.counters.fabric(net.kind());
         counters.served_blocks.add(job.served.blocks);
         counters.served_bytes.add(job.served.bytes);

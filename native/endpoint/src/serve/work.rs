@@ -1,7 +1,7 @@
 //! The work of the I/O threads: jobs and prefetches in a queue, and what a job's turn returns to
 //! its progress thread.
 
-use super::job::{Job, JobTurn};
+use super::job::{JobTurn, ServeJob};
 use crate::files::{Catalog, Output};
 use crate::memory::Memory;
 use crate::net::Inbox;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 /// A job and the progress thread that it returns to.
 pub(super) struct Work {
-    pub(super) job: Box<Job>,
+    pub(super) job: Box<ServeJob>,
     pub(super) home: Inbox<Returned>,
 }
 
 /// A value that an I/O thread returns.
 pub(crate) enum Returned {
     /// A job, and what its turn gave.
-    Turned(Box<Job>, JobTurn),
+    Turned(Box<ServeJob>, JobTurn),
     /// The job of that serial number is lost: the turn panicked.
     Lost(u64),
 }

@@ -2,7 +2,7 @@
 
 use crate::support::config;
 use faro_endpoint::collective::{
-    CollectiveError, Grouping, Member, NanPolicy, Operation, Round, Team,
+    CollectiveError, Grouping, NanPolicy, Operation, Round, Team, TeamMember,
 };
 use faro_endpoint::{Endpoint, FabricChoice};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ pub fn endpoints(fabric: FabricChoice, count: usize) -> Vec<Arc<Endpoint>> {
 
 /// Makes a team of `ranks` members, dealt out to the endpoints in turn.
 pub fn team(endpoints: &[Arc<Endpoint>], ranks: usize) -> Vec<Team> {
-    let members: Vec<Member> = (0..ranks)
+    let members: Vec<TeamMember> = (0..ranks)
         .map(|rank| endpoints[rank % endpoints.len()].member().unwrap())
         .collect();
-    let ids: Vec<Vec<u8>> = members.iter().map(Member::bootstrap_id).collect();
+    let ids: Vec<Vec<u8>> = members.iter().map(TeamMember::bootstrap_id).collect();
     members
         .into_iter()
         .enumerate()

@@ -1,6 +1,6 @@
 //! Huge pages, and the memory limit of a container.
 
-use super::{Finding, Host, Level};
+use super::{Finding, Host, Severity};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -56,7 +56,7 @@ fn huge_pages(host: &Host<'_>) -> Finding {
         if size == HUGE { free } else { 0 }
     );
     let fix = format!("sysctl -w vm.nr_hugepages={wanted}, for each executor of the host");
-    Finding::bad("huge pages", Level::Note, message, fix)
+    Finding::bad("huge pages", Severity::Note, message, fix)
 }
 
 fn container(host: &Host<'_>) -> Finding {
@@ -78,7 +78,7 @@ fn container(host: &Host<'_>) -> Finding {
                  resources.limits.memory, {}), or lower {}",
                 host.names.memory_overhead, host.names.memory_limit
             );
-            Finding::bad("memory limit", Level::Broken, message, fix)
+            Finding::bad("memory limit", Severity::Broken, message, fix)
         }
         Some(Bound { bytes: max, .. }) => {
             let message = format!("{place}; its memory is limited to {}", bytes(max));

@@ -19,7 +19,7 @@ use std::path::Path;
 
 /// Severity of a finding for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum Severity {
     /// Nothing needs to change.
     Good,
     /// It works, and could be better.
@@ -37,7 +37,7 @@ pub enum Level {
 pub struct Finding {
     /// Name of the check, in a word or two; the same in every run.
     pub check: &'static str,
-    pub level: Level,
+    pub level: Severity,
     /// The finding, with values.
     pub message: String,
     /// The command that mends it, or what to do where there is none.
@@ -50,7 +50,7 @@ impl Finding {
     pub fn good(check: &'static str, message: String) -> Self {
         Self {
             check,
-            level: Level::Good,
+            level: Severity::Good,
             message,
             fix: None,
         }
@@ -58,7 +58,7 @@ impl Finding {
 
     /// Returns a finding that needs a fix.
     #[must_use]
-    pub fn bad(check: &'static str, level: Level, message: String, fix: String) -> Self {
+    pub fn bad(check: &'static str, level: Severity, message: String, fix: String) -> Self {
         Self {
             check,
             level,
@@ -134,7 +134,7 @@ impl Host<'_> {
         let mut said: Vec<String> = Vec::new();
         for finding in self.rdma() {
             let known = error.contains(&finding.message) || said.contains(&finding.message);
-            if finding.level >= Level::NoRdma && !known {
+            if finding.level >= Severity::NoRdma && !known {
                 said.push(finding.message);
             }
         }

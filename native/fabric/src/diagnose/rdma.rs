@@ -2,9 +2,10 @@
 
 use super::fix::fix;
 use super::memory::bytes;
-use super::{Finding, Host, Level};
+use super::{Finding, Host, Severity};
 use crate::verbs::device::{
-    choose, device_file, library_file, locked, survey, try_device, DeviceChoice, Port, ProbedDevice,
+    choose, device_file, library_file, locked, survey, try_device, DeviceChoice, DevicePort,
+    ProbedDevice,
 };
 use crate::verbs::VerbsError;
 use std::fs::File;
@@ -58,7 +59,7 @@ pub(super) fn tried(host: &Host<'_>) -> Vec<Finding> {
 }
 
 /// Returns the network interface of the first port that has one, for the suggested commands.
-fn interface(ports: &[Port]) -> &str {
+fn interface(ports: &[DevicePort]) -> &str {
     let gids = ports.iter().flat_map(|port| &port.gids);
     gids.map(|gid| gid.interface.as_str())
         .find(|name| !name.is_empty())
@@ -74,10 +75,10 @@ fn name(error: &VerbsError) -> &'static str {
 
 fn no_rdma(host: &Host<'_>, check: &'static str, error: &VerbsError, interface: &str) -> Finding {
     let fix = fix(error, interface, &host.names);
-    Finding::bad(check, Level::NoRdma, error.to_string(), fix)
+    Finding::bad(check, Severity::NoRdma, error.to_string(), fix)
 }
 
-fn port(port: &Port) -> Finding {
+fn port(port: &DevicePort) -> Finding {
     let kind = match (port.iwarp, port.ethernet) {
         (true, _) => "iWARP",
         (_, true) => "Ethernet",
@@ -178,7 +179,7 @@ fn mtu(tried: &ProbedDevice, interface: &str) -> Finding {
     let fix = format!(
         "ip link set dev {interface} mtu {FULL_LINK_MTU}, on every host and switch between them"
     );
-    Finding::bad("MTU", Level::Note, message, fix)
+    Finding::bad("MTU", Severity::Note, message, fix)
 }
 
 fn on_demand(tried: &ProbedDevice) -> Finding {

@@ -1,15 +1,15 @@
 //! The checks on trees that look like a host's `/proc`, `/sys` and `/dev`.
 
-use super::{bytes, Finding, Host, Level, SettingNames};
+use super::{bytes, Finding, Host, SettingNames, Severity};
 use crate::verbs::VerbsOptions;
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// A host that is removed with the value.
-struct Tree(PathBuf);
+struct HostTree(PathBuf);
 
-impl Tree {
+impl HostTree {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("faro-host-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -71,7 +71,7 @@ impl Tree {
     }
 }
 
-impl Drop for Tree {
+impl Drop for HostTree {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -83,7 +83,7 @@ fn of<'f>(findings: &'f [Finding], check: &str) -> &'f Finding {
 }
 
 /// Checks a finding's level, and words of its message and of its fix.
-fn message(finding: &Finding, level: Level, words: &str, fix: &str) {
+fn message(finding: &Finding, level: Severity, words: &str, fix: &str) {
     assert_eq!(finding.level, level, "{finding:?}");
     assert!(finding.message.contains(words), "{finding:?}");
     let how = finding.fix.clone().unwrap_or_default();
@@ -92,24 +92,24 @@ fn message(finding: &Finding, level: Level, words: &str, fix: &str) {
 
 #[test]
 fn a_host_that_has_everything() {
-    let tree = Tree::with_device("good");
+    let tree = HostTree::with_device("good");
     let findings = tree.rdma();
     assert!(
-        findings.iter().all(|f| f.level == Level::Good),
+        findings.iter().all(|f| f.level == Severity::Good),
         "{findings:?}"
     );
     let device = of(&findings, "device");
     message(
         device,
-        Level::Good,
+        Severity::Good,
         "rxe0:1 is ACTIVE, Ethernet; GIDs: 0 fe80::1 (RoCE v2 eth0)",
         "",
     );
     let choice = "rxe0:1, GID 1 10.0.0.1, because it has the address 10.0.0.1";
-    message(of(&findings, "choice"), Level::Good, choice, "");
+    message(of(&findings, "choice"), Severity::Good, choice, "");
     message(
         of(&findings, "permission"),
-        Level::Good,
+        Severity::Good,
         "dev/infiniband/uverbs0",
         "",
     );
@@ -118,11 +118,11 @@ fn a_host_that_has_everything() {
 
 #[test]
 fn a_host_without_rdma() {
-    let findings = Tree::new("none").rdma();
+    let findings = HostTree::new("none").rdma();
     assert_eq!(findings.len(), 1, "{findings:?}");
     message(
         &findings[0],
-        Level::NoRdma,
+        Severity::NoRdma,
         "no RDMA device on this host",
         "rdma link add rxe0",
     );
@@ -130,20 +130,20 @@ fn a_host_without_rdma() {
 
 #[test]
 fn what_is_missing_is_found_together() {
-    let tree = Tree::with_device("missing");
+    let tree = HostTree::with_device("missing");
     tree.limits("65536");
     fs::remove_file(tree.0.join("dev/infiniband/uverbs0")).unwrap();
     let findings = tree.rdma();
     let memlock = of(&findings, "memlock");
     message(
         memlock,
-        Level::NoRdma,
+        Severity::NoRdma,
         "may lock 65536 bytes",
         "ulimit -l 262144",
     );
     message(
         of(&findings, "permission"),
-        Level::NoRdma,
+        Severity::NoRdma,
         "uverbs0",
         "--device=",
     );
@@ -161,13 +161,13 @@ fn what_is_missing_is_found_together() {
 
 #[test]
 fn a_port_that_is_down() {
-    let tree = Tree::with_device("down");
+    let tree = HostTree::with_device("down");
     tree.put("sys/class/infiniband/rxe0/ports/1/state", "1: DOWN");
     let findings = tree.rdma();
     let fix = "ip link set dev eth0 up";
     message(
         of(&findings, "choice"),
-        Level::NoRdma,
+        Severity::NoRdma,
         "rxe0:1 is DOWN",
         fix,
     );
@@ -175,32 +175,37 @@ fn a_port_that_is_down() {
 
 #[test]
 fn huge_pages_are_counted() {
-    let tree = Tree::new("huge");
+    let tree = HostTree::new("huge");
     let meminfo = |free| format!("HugePages_Free:  {free}\nHugepagesize:    2048 kB");
     tree.put("proc/meminfo", &meminfo(127));
     let few = of(&tree.memory(), "huge pages").clone();
     message(
         &few,
-        Level::Note,
+        Severity::Note,
         "127 of 2 MiB are free",
         "vm.nr_hugepages=128",
     );
     tree.put("proc/meminfo", &meminfo(128));
-    message(of(&tree.memory(), "huge pages"), Level::Good, "128", "");
+    message(of(&tree.memory(), "huge pages"), Severity::Good, "128", "");
 }
 
 #[test]
 fn the_smallest_limit_of_all_groups_counts() {
-    let tree = Tree::new("cgroup2");
+    let tree = HostTree::new("cgroup2");
     tree.put("proc/self/cgroup", "0::/pods/one");
     tree.put("sys/fs/cgroup/pods/one/memory.max", "max");
     let free = of(&tree.memory(), "memory limit").clone();
-    message(&free, Level::Good, "not in a container; no limit", "");
+    message(&free, Severity::Good, "not in a container; no limit", "");
     tree.put("sys/fs/cgroup/pods/memory.max", "268435456");
     tree.put(".dockerenv", "");
     let small = of(&tree.memory(), "memory limit").clone();
-    message(&small, Level::Broken, "in a container (Docker)", "--memory");
-    message(&small, Level::Broken, "Docker", "or lower arena.limit");
+    message(
+        &small,
+        Severity::Broken,
+        "in a container (Docker)",
+        "--memory",
+    );
+    message(&small, Severity::Broken, "Docker", "or lower arena.limit");
     assert!(
         small.message.contains("pods/memory.max allows 256 MiB"),
         "{small:?}"
@@ -208,12 +213,12 @@ fn the_smallest_limit_of_all_groups_counts() {
     tree.put("sys/fs/cgroup/pods/one/memory.max", "1073741824");
     tree.put("sys/fs/cgroup/pods/memory.max", "2147483648");
     let enough = of(&tree.memory(), "memory limit").clone();
-    message(&enough, Level::Good, "limited to 1 GiB", "");
+    message(&enough, Severity::Good, "limited to 1 GiB", "");
 }
 
 #[test]
 fn version_1_of_control_groups() {
-    let tree = Tree::new("cgroup1");
+    let tree = HostTree::new("cgroup1");
     tree.put("proc/self/cgroup", "5:cpu:/\n4:memory:/docker/ab\n0::/");
     // No limit, as version 1 says it.
     tree.put(
@@ -221,10 +226,15 @@ fn version_1_of_control_groups() {
         "9223372036854771712",
     );
     let free = of(&tree.memory(), "memory limit").clone();
-    message(&free, Level::Good, "in a container (Docker); no limit", "");
+    message(
+        &free,
+        Severity::Good,
+        "in a container (Docker); no limit",
+        "",
+    );
     tree.put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1000000");
     let small = of(&tree.memory(), "memory limit").clone();
-    message(&small, Level::Broken, "allows 1000000 bytes", "");
+    message(&small, Severity::Broken, "allows 1000000 bytes", "");
 }
 
 #[test]

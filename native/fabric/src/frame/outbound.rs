@@ -31,11 +31,11 @@ pub(crate) enum Tail {
         length: usize,
     },
     /// No bytes: an operation for the device, in order with the frames around it.
-    Work(Work),
+    Work(DeviceOperation),
 }
 
 /// A one-sided operation for a device, under its sequence number.
-pub(crate) enum Work {
+pub(crate) enum DeviceOperation {
     Write(u64, Write),
     Read(u64, RemoteRange),
 }
@@ -97,7 +97,7 @@ impl Frame {
     }
 
     /// Returns an operation to be done between frames.
-    pub(crate) fn work(work: Work, ends: Ends) -> Self {
+    pub(crate) fn work(work: DeviceOperation, ends: Ends) -> Self {
         Self {
             head: [0; INLINE_BYTES],
             inline: 0,
@@ -243,7 +243,7 @@ impl Outbound {
     }
 
     /// Returns the operation at the head of the queue, if it is one.
-    pub(crate) fn next_work(&self) -> Option<&Work> {
+    pub(crate) fn next_work(&self) -> Option<&DeviceOperation> {
         match &self.frames.front()?.tail {
             Tail::Work(work) => Some(work),
             _ => None,
@@ -251,7 +251,7 @@ impl Outbound {
     }
 
     /// Takes the operation that `next_work` shows, and what it ends.
-    pub(crate) fn take_work(&mut self) -> Option<(Work, Ends)> {
+    pub(crate) fn take_work(&mut self) -> Option<(DeviceOperation, Ends)> {
         self.next_work()?;
         let frame = self.frames.pop_front()?;
         match frame.tail {

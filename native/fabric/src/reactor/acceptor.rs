@@ -1,7 +1,7 @@
 //! The listener: which connections come from it, and its pause when the process has no file
 //! descriptors left.
 
-use super::listener::{AcceptedSocket, Listener};
+use super::listener::{AcceptedSocket, ListenSocket};
 use super::strangers::Origin;
 use crate::rare_log::RareLog;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) enum AcceptResult<S> {
 }
 
 /// A listener with its state.
-pub(crate) struct Acceptor<L> {
+pub(crate) struct ListenerState<L> {
     listener: L,
     /// It has more connections.
     has_more: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Acceptor<L> {
     not_accepted: RareLog,
 }
 
-impl<L: Listener> Acceptor<L> {
+impl<L: ListenSocket> ListenerState<L> {
     pub(crate) fn new(listener: L) -> Self {
         Self {
             listener,

@@ -3,10 +3,10 @@
 //! A device never acts on connections by itself. It returns completions and reports, and the event
 //! loop passes each to its connection.
 
-use super::listener::Listener;
+use super::listener::ListenSocket;
 use super::strangers::Origin;
 use crate::session::carrier::Carrier;
-use crate::session::connection::{Common, Connection};
+use crate::session::connection::{Common, FabricConnection};
 use crate::{CloseReason, ConnectionId, FabricError};
 use std::io;
 
@@ -41,7 +41,7 @@ pub(crate) enum Owner<S> {
 /// A fabric's driver. The methods from `watch` on are for fabrics with a device.
 pub(crate) trait Driver: Carrier {
     /// Accepts connections.
-    type Listener: Listener<Socket = Self::Socket>;
+    type Listener: ListenSocket<Socket = Self::Socket>;
     /// A device's word on a piece of work of one connection; `()` without a device.
     type Completion;
 
@@ -79,7 +79,7 @@ pub(crate) trait Driver: Carrier {
     }
     /// Handles a completion of this connection.
     fn completed(
-        _connection: &mut Connection<Self>,
+        _connection: &mut FabricConnection<Self>,
         _common: &mut Common<Self>,
         _completion: Self::Completion,
     ) -> Result<(), CloseReason> {

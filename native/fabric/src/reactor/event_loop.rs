@@ -4,9 +4,9 @@
 //! turn's budget before the kernel said "would block" is remembered by the table and served again
 //! before the next wait.
 
-use super::acceptor::{AcceptResult, Acceptor};
+use super::acceptor::{AcceptResult, ListenerState};
 use super::driver::{DeviceLost, DeviceReport, Driver, Owner, DEVICE};
-use super::table::Table;
+use super::table::ConnectionTable;
 use crate::session::bounds::{Bounds, ACCEPTS};
 use crate::session::connection::Common;
 use crate::session::operations::{self, NotExposed, OpenConnection};
@@ -35,8 +35,8 @@ pub(crate) struct Reactor<D: Driver> {
     waker: Waker,
     /// Set from a wake-up until it is handled, so that a second one costs no system call.
     woken: Arc<AtomicBool>,
-    acceptor: Acceptor<D::Listener>,
-    table: Table<D>,
+    acceptor: ListenerState<D::Listener>,
+    table: ConnectionTable<D>,
 }
 
 impl<D: Driver> Reactor<D> {
@@ -77,8 +77,8 @@ impl<D: Driver> Reactor<D> {
             ready: mio::Events::with_capacity(256),
             waker,
             woken,
-            acceptor: Acceptor::new(listener),
-            table: Table::new(registry, Common::new(driver, shared)),
+            acceptor: ListenerState::new(listener),
+            table: ConnectionTable::new(registry, Common::new(driver, shared)),
             poll,
         })
     }

@@ -5,7 +5,7 @@ use crate::session::socket::Socket;
 use std::io;
 
 /// A listening socket.
-pub(crate) trait Listener: mio::event::Source + Send {
+pub(crate) trait ListenSocket: mio::event::Source + Send {
     /// The sockets that it accepts.
     type Socket: Socket;
     /// Accepts the next connection.

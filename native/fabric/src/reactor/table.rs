@@ -6,7 +6,7 @@ use super::strangers::Origin;
 use crate::rare_log::RareLog;
 use crate::session::carrier::{self, Carrier, SocketTurn};
 use crate::session::closing::{report_end, say_goodbye};
-use crate::session::connection::{Common, Connection};
+use crate::session::connection::{Common, FabricConnection};
 use crate::session::context::Context;
 use crate::session::exposure::ByKey;
 use crate::session::greeting::say_hello;
@@ -19,9 +19,9 @@ use std::io;
 use std::time::Instant;
 
 /// All connections of one fabric, by number.
-pub(crate) struct Table<D: Carrier> {
+pub(crate) struct ConnectionTable<D: Carrier> {
     registry: mio::Registry,
-    connections: ByKey<Connection<D>>,
+    connections: ByKey<FabricConnection<D>>,
     /// Connections that have ended for the caller, while the peer may still receive the GOODBYE.
     lingering: Lingering<D>,
     pub(super) common: Common<D>,
@@ -33,7 +33,7 @@ pub(crate) struct Table<D: Carrier> {
     not_watched: RareLog,
 }
 
-impl<D: Carrier> Table<D> {
+impl<D: Carrier> ConnectionTable<D> {
     pub(crate) fn new(registry: mio::Registry, common: Common<D>) -> Self {
         let newcomers = Newcomers::new(&common.shared.bounds);
         Self {
@@ -72,7 +72,7 @@ impl<D: Carrier> Table<D> {
         self.registry.register(&mut socket, token, interest)?;
         self.newcomers.began(connection, deadline);
         let session = Session::new(connection, expected, deadline);
-        let entry = Connection::new(socket, session);
+        let entry = FabricConnection::new(socket, session);
         self.connections.insert(connection.0, entry);
         Ok(connection)
     }
@@ -170,7 +170,7 @@ impl<D: Carrier> Table<D> {
     }
 
     /// Returns an accepted connection of which HELLO has not come.
-    pub(crate) fn before_hello(&self, connection: ConnectionId) -> Option<&Connection<D>> {
+    pub(crate) fn before_hello(&self, connection: ConnectionId) -> Option<&FabricConnection<D>> {
         let found = self.connections.get(&connection.0)?;
         (found.session.phase == ConnectionPhase::AwaitHello).then_some(found)
     }
@@ -263,7 +263,7 @@ impl<D: Carrier> Table<D> {
             return;
         };
         let told = say_goodbye(&mut ended, &mut self.common, &reason);
-        let Connection {
+        let FabricConnection {
             mut socket,
             mut session,
             state,
@@ -342,7 +342,7 @@ impl<D: Carrier> Table<D> {
         let shared = &self.common.shared;
         let mut named = shared.counters.named();
         let all = || self.connections.values();
-        let buffered: usize = all().map(Connection::buffered).sum();
+        let buffered: usize = all().map(FabricConnection::buffered).sum();
         let unsent: usize = all().map(|one| one.session.outbound.buffered()).sum();
         let memory = buffered + unsent + self.common.buffer_bytes();
         let queued: usize = all().map(|one| one.session.outbound.len()).sum();

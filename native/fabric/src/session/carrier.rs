@@ -1,7 +1,7 @@
 //! Carries the frames of a connection: over its socket, or by its fabric's own means once it is
 //! open.
 
-use super::connection::{Common, Connection};
+use super::connection::{Common, FabricConnection};
 use super::over_socket;
 pub(crate) use super::over_socket::SocketTurn;
 use super::socket::Socket as _;
@@ -18,13 +18,13 @@ const LAST_TURNS: usize = 8;
 pub(crate) trait Carrier: Datapath {
     /// Receives from an open connection until nothing is left or its turn is over.
     fn receive(
-        connection: &mut Connection<Self>,
+        connection: &mut FabricConnection<Self>,
         common: &mut Common<Self>,
     ) -> Result<SocketTurn, CloseReason> {
         over_socket::receive(connection, common)
     }
     /// Sends what an open connection has queued, as far as that goes without waiting.
-    fn send(connection: &mut Connection<Self>, common: &mut Common<Self>) -> io::Result<()> {
+    fn send(connection: &mut FabricConnection<Self>, common: &mut Common<Self>) -> io::Result<()> {
         over_socket::send(connection, common)
     }
     /// Ends the sending direction after GOODBYE. Returns false if the socket is broken.
@@ -35,7 +35,7 @@ pub(crate) trait Carrier: Datapath {
 
 /// Receives from a connection in any phase until it is drained or its turn is over.
 pub(crate) fn receive<D: Carrier>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
 ) -> Result<SocketTurn, CloseReason> {
     match connection.session.phase {
@@ -50,7 +50,7 @@ pub(crate) fn receive<D: Carrier>(
 
 /// Sends what a connection in any phase has queued, as far as the kernel takes it in one turn.
 pub(crate) fn send<D: Carrier>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
 ) -> io::Result<()> {
     connection.context(&mut common.shared).push_verdicts();
@@ -65,7 +65,10 @@ pub(crate) fn send<D: Carrier>(
 }
 
 /// Sends until the queue is empty (true) or the kernel takes no more.
-pub(crate) fn send_all<D: Carrier>(connection: &mut Connection<D>, common: &mut Common<D>) -> bool {
+pub(crate) fn send_all<D: Carrier>(
+    connection: &mut FabricConnection<D>,
+    common: &mut Common<D>,
+) -> bool {
     loop {
         if send(connection, common).is_err() {
             return false;
@@ -83,7 +86,7 @@ pub(crate) fn send_all<D: Carrier>(connection: &mut Connection<D>, common: &mut 
 /// error of the send, so the socket is read first; for a few turns only, because a peer may send
 /// without end.
 pub(crate) fn after_failed_send<D: Carrier>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
     error: &io::Error,
 ) -> CloseReason {

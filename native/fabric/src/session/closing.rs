@@ -2,7 +2,7 @@
 //! None of it is on the datapath.
 
 use super::carrier::{send_all, Carrier};
-use super::connection::{Common, Connection};
+use super::connection::{Common, FabricConnection};
 use super::context::Context;
 use super::handshake::seals;
 use super::state::{ConnectionPhase, FabricShared, Session};
@@ -13,7 +13,7 @@ use faro_wire::kind;
 
 /// Sends the peer GOODBYE, if it can read one. Returns whether the kernel or the device has it.
 pub(crate) fn say_goodbye<D: Carrier>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
     reason: &CloseReason,
 ) -> bool {

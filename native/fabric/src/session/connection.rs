@@ -12,7 +12,7 @@ use crate::ConnectionId;
 
 /// One connection: its socket, its framing, its protocol state, and the state that only its fabric
 /// keeps.
-pub(crate) struct Connection<D: Datapath> {
+pub(crate) struct FabricConnection<D: Datapath> {
     pub(crate) socket: D::Socket,
     pub(crate) inbound: Inbound<FrameKind<D::Kind>>,
     pub(crate) session: Session,
@@ -57,7 +57,7 @@ impl<D: Datapath> Common<D> {
     }
 }
 
-impl<D: Datapath> Connection<D> {
+impl<D: Datapath> FabricConnection<D> {
     pub(crate) fn new(socket: D::Socket, session: Session) -> Self {
         Self {
             socket,

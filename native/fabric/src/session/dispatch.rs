@@ -96,14 +96,7 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
             return Err(error.into());
         };
         let length = header.length.get();
-        if length > limit {
-            return Err(WireError::TooLarge {
-                what: "frame body",
-                got: u64::from(length),
-                limit: u64::from(limit),
-            }
-            .into());
-        }
+        WireError::check_limit("frame body", u64::from(length), u64::from(limit))?;
         Ok((kind, shape))
     }
 

@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 /// Hashes a key to itself, because keys are well mixed already.
 #[derive(Default)]
-pub(crate) struct Identity(u64);
+pub(crate) struct IdentityHasher(u64);
 
-impl Hasher for Identity {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -29,7 +29,7 @@ impl Hasher for Identity {
 }
 
 /// A map by 64-bit numbers that we chose ourselves, well mixed or sequential.
-pub(crate) type ByKey<T> = HashMap<u64, T, BuildHasherDefault<Identity>>;
+pub(crate) type ByKey<T> = HashMap<u64, T, BuildHasherDefault<IdentityHasher>>;
 
 struct ExposureEntry {
     connection: ConnectionId,

@@ -1,6 +1,6 @@
 //! The caller's operations on an open connection: messages, writes, reads and exposures.
 
-use super::connection::{Common, Connection};
+use super::connection::{Common, FabricConnection};
 use super::state::PendingRead;
 use super::transport::{Datapath, Unexposed};
 use crate::frame::outbound::{Ends, Frame};
@@ -8,7 +8,7 @@ use crate::{CloseReason, ConnectionId, Exposure, Message, Read, Rejected, Remote
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 
 /// An open connection with the state that it shares; `None` if it is not open.
-pub(crate) type OpenConnection<'a, D> = Option<(&'a mut Connection<D>, &'a mut Common<D>)>;
+pub(crate) type OpenConnection<'a, D> = Option<(&'a mut FabricConnection<D>, &'a mut Common<D>)>;
 
 /// Reason why a lease is not exposed.
 pub(crate) enum NotExposed {

@@ -5,7 +5,7 @@
 //! counts bytes of the stream and, where payload does not come through it, the bytes copied.
 
 use super::bounds::TAIL_BYTES;
-use super::connection::{Common, Connection};
+use super::connection::{Common, FabricConnection};
 use super::context::Context;
 use super::dispatch::Receiver;
 use super::socket::Socket;
@@ -34,7 +34,7 @@ enum Frames {
 }
 
 /// Result of a receive from a socket.
-enum Received {
+enum ReceiveResult {
     /// This many bytes, at least one.
     Bytes(usize),
     /// A signal came first.
@@ -47,12 +47,16 @@ enum Received {
 ///
 /// # Errors
 /// `Lost`: the stream ended, or the socket failed.
-fn received(result: io::Result<usize>) -> Result<Received, CloseReason> {
+fn received(result: io::Result<usize>) -> Result<ReceiveResult, CloseReason> {
     let detail = match result {
         Ok(0) => "the peer ended the stream".to_owned(),
-        Ok(bytes) => return Ok(Received::Bytes(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Received::Again),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Received::Nothing),
+        Ok(bytes) => return Ok(ReceiveResult::Bytes(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            return Ok(ReceiveResult::Again)
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Ok(ReceiveResult::Nothing)
+        }
         Err(error) => format!("cannot receive: {error}"),
     };
     Err(CloseReason::Lost { detail })
@@ -60,7 +64,7 @@ fn received(result: io::Result<usize>) -> Result<Received, CloseReason> {
 
 /// Receives from one connection until it is drained or its turn is over.
 pub(crate) fn receive<D: Datapath>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
 ) -> Result<SocketTurn, CloseReason> {
     if connection.records.is_none() {
@@ -74,7 +78,7 @@ pub(crate) fn receive<D: Datapath>(
 
 /// Receives frames in the clear.
 fn receive_frames<D: Datapath>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
 ) -> Result<Frames, CloseReason> {
     let mut budget = common.shared.bounds.turn_bytes;
@@ -109,9 +113,9 @@ fn receive_frames<D: Datapath>(
         // Even if nothing came: the framing takes its buffer back.
         connection.inbound.landed(landed, &mut receiver)?;
         let bytes = match received(result)? {
-            Received::Bytes(bytes) => bytes,
-            Received::Again => continue,
-            Received::Nothing => return Ok(Frames::SocketTurn(SocketTurn::Drained)),
+            ReceiveResult::Bytes(bytes) => bytes,
+            ReceiveResult::Again => continue,
+            ReceiveResult::Nothing => return Ok(Frames::SocketTurn(SocketTurn::Drained)),
         };
         let staged = bytes - landed;
         D::collect(&mut connection.socket, receiver.state)?;
@@ -134,7 +138,7 @@ fn receive_frames<D: Datapath>(
 
 /// Opens the records of which the first bytes came behind the last frame in the clear.
 fn open_staged<D: Datapath>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
     staged: Range<usize>,
 ) -> Result<(), CloseReason> {
@@ -153,7 +157,7 @@ fn open_staged<D: Datapath>(
 
 /// Receives records until the kernel has no more or the turn is over.
 fn receive_records<D: Datapath>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
 ) -> Result<SocketTurn, CloseReason> {
     let Some(records) = &mut connection.records else {
@@ -170,9 +174,9 @@ fn receive_records<D: Datapath>(
         let offered = place.len();
         let result = connection.socket.receive(&mut [IoSliceMut::new(place)]);
         let bytes = match received(result)? {
-            Received::Bytes(bytes) => bytes,
-            Received::Again => continue,
-            Received::Nothing => return Ok(SocketTurn::Drained),
+            ReceiveResult::Bytes(bytes) => bytes,
+            ReceiveResult::Again => continue,
+            ReceiveResult::Nothing => return Ok(SocketTurn::Drained),
         };
         D::collect(&mut connection.socket, receiver.state)?;
         records.move_held(&mut common.records);
@@ -192,7 +196,7 @@ fn receive_records<D: Datapath>(
 
 /// Sends what a connection has queued, as far as the kernel takes it in one turn.
 pub(crate) fn send<D: Datapath>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
 ) -> io::Result<()> {
     if connection.sends_records() {
@@ -226,7 +230,7 @@ pub(crate) fn send<D: Datapath>(
 
 /// Seals and sends what a connection has queued, as far as the kernel takes it in one turn.
 fn send_records<D: Datapath>(
-    connection: &mut Connection<D>,
+    connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
 ) -> io::Result<()> {
     let Some(records) = &mut connection.records else {

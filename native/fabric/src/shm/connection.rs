@@ -2,7 +2,7 @@
 
 use super::directory::View;
 use super::exported::{ExportedFiles, DIRECTORY};
-use super::slabs::Mapping;
+use super::slabs::PeerMapping;
 use crate::frame::bodies::{Layout, SlabReply, SlabRequest};
 use crate::frame::outbound::Frame;
 use crate::session::context::Context;
@@ -39,7 +39,7 @@ pub(super) struct Wanted {
 #[derive(Default)]
 pub(crate) struct ShmPeer {
     /// The peer's slabs, mapped, by number.
-    pub(super) slabs: HashMap<u32, Mapping>,
+    pub(super) slabs: HashMap<u32, PeerMapping>,
     /// The peer's directory, mapped.
     pub(super) directory: Option<View>,
     /// Slabs that the peer was asked for and has not sent.
@@ -117,7 +117,7 @@ impl ShmPeer {
                         limit: MAX_SLABS as u64,
                     });
                 }
-                let mapping = Mapping::new(&file, reply.bytes.get())?;
+                let mapping = PeerMapping::new(&file, reply.bytes.get())?;
                 if slab == DIRECTORY {
                     let Some(view) = View::new(mapping) else {
                         return wrong("directory's length", reply.bytes.get());

@@ -16,7 +16,7 @@
 //! The reader itself checks the grantee. That protects against mistakes, not against a malicious
 //! process of the same user.
 
-use super::slabs::Mapping;
+use super::slabs::PeerMapping;
 use crate::{EndpointId, FabricError};
 use faro_pool::Lease;
 use memmap2::{MmapOptions, MmapRaw};
@@ -48,14 +48,14 @@ const _: () = assert!(size_of::<DirectorySlot>() == 64);
 
 /// The memory that a slot names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SlotMemory {
     pub(super) slab: u32,
     pub(super) offset: u32,
     pub(super) length: u32,
 }
 
 /// The directory of this side's exposures.
-pub(super) struct Directory {
+pub(super) struct ExposureDirectory {
     /// The file that peers map.
     file: Arc<OwnedFd>,
     /// Our mapping of `DIRECTORY_BYTES`, the only writable one (see the seals in `new`). Peers read
@@ -65,7 +65,7 @@ pub(super) struct Directory {
     free: Vec<u32>,
 }
 
-impl Directory {
+impl ExposureDirectory {
     pub(super) fn new() -> Result<Self, FabricError> {
         let failed = |what: &str| {
             let what = format!("{what} for the directory of readable memory");
@@ -142,12 +142,12 @@ impl Directory {
 
 /// A peer's directory, mapped read-only.
 pub(super) struct View {
-    mapping: Mapping,
+    mapping: PeerMapping,
 }
 
 impl View {
     /// Returns `None` if the file is too short. The file's content is not trusted.
-    pub(super) fn new(mapping: Mapping) -> Option<Self> {
+    pub(super) fn new(mapping: PeerMapping) -> Option<Self> {
         (mapping.bytes() >= DIRECTORY_BYTES).then_some(Self { mapping })
     }
 
@@ -156,7 +156,7 @@ impl View {
             return None;
         }
         // SAFETY: the mapping has SLOTS slots (`new`), starts at a page and cannot fault
-        // (`Mapping::new`); the fields are atomics, loaded only, and valid whatever the peer
+        // (`PeerMapping::new`); the fields are atomics, loaded only, and valid whatever the peer
         // stores in them.
         Some(unsafe {
             &*self
@@ -168,14 +168,14 @@ impl View {
     }
 
     /// Returns the memory that `reader` may read under `key`.
-    pub(super) fn find(&self, index: u32, key: u64, reader: EndpointId) -> Option<Place> {
+    pub(super) fn find(&self, index: u32, key: u64, reader: EndpointId) -> Option<SlotMemory> {
         let slot = self.slot(index)?;
         if key == 0 || slot.key.load(Ordering::Acquire) != key {
             return None;
         }
         let low = slot.grantee[0].load(Ordering::Relaxed);
         let high = slot.grantee[1].load(Ordering::Relaxed);
-        let place = Place {
+        let place = SlotMemory {
             slab: slot.slab.load(Ordering::Relaxed),
             offset: slot.offset.load(Ordering::Relaxed),
             length: slot.length.load(Ordering::Relaxed),
@@ -201,12 +201,12 @@ mod tests {
     fn a_view_follows_its_directory() {
         let pool = Pool::new(faro_pool::MIN_LIMIT_BYTES).unwrap();
         let lease = pool.try_lease(4096, Purpose::Serve).unwrap();
-        let mut directory = Directory::new().unwrap();
-        let mapping = Mapping::new(&directory.file(), DIRECTORY_BYTES as u64).unwrap();
+        let mut directory = ExposureDirectory::new().unwrap();
+        let mapping = PeerMapping::new(&directory.file(), DIRECTORY_BYTES as u64).unwrap();
         let view = View::new(mapping).unwrap();
         let reader = 0xaaaa_0000_0000_0000_0000_0000_0000_bbbb;
         let slot = directory.publish(77, reader, &lease).unwrap();
-        let place = Place {
+        let place = SlotMemory {
             slab: lease.slab(),
             offset: lease.offset(),
             length: 4096,
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_second_mapping_cannot_write_it() {
-        let directory = Directory::new().unwrap();
+        let directory = ExposureDirectory::new().unwrap();
         let file = directory.file();
         let seals = rustix::fs::fcntl_get_seals(&*file).unwrap();
         assert!(seals.contains(SealFlags::SHRINK));

@@ -1,6 +1,6 @@
 //! Our files that peers map, and the descriptors by which they get them.
 
-use super::directory::{Directory, DIRECTORY_BYTES};
+use super::directory::{ExposureDirectory, DIRECTORY_BYTES};
 use crate::frame::outbound::Descriptor;
 use crate::FabricError;
 use faro_pool::{Lease, Pool, Slab};
@@ -13,7 +13,7 @@ pub(super) const DIRECTORY: u32 = u32::MAX;
 /// The slabs of a pool, and the directory of what peers may read.
 pub(super) struct ExportedFiles {
     pool: Arc<Pool>,
-    pub(super) directory: Directory,
+    pub(super) directory: ExposureDirectory,
 }
 
 /// Sends a slab's descriptor with a frame.
@@ -36,7 +36,7 @@ impl AsFd for DirectoryFile {
 
 impl ExportedFiles {
     pub(super) fn new(pool: Arc<Pool>) -> Result<Self, FabricError> {
-        let directory = Directory::new()?;
+        let directory = ExposureDirectory::new()?;
         Ok(Self { pool, directory })
     }
 

@@ -12,9 +12,9 @@ const HUGETLBFS_MAGIC: u64 = 0x9584_58f6;
 
 /// A file of a peer, mapped for reading. The peer can change its bytes at any moment, so no
 /// reference to them exists (hence `MmapRaw`): bytes are copied out, numbers are loaded atomically.
-pub(super) struct Mapping(MmapRaw);
+pub(super) struct PeerMapping(MmapRaw);
 
-impl Mapping {
+impl PeerMapping {
     /// Maps a peer's file after making sure that reading it can never fault.
     pub(super) fn new(file: &OwnedFd, bytes: u64) -> Result<Self, WireError> {
         let wrong = |what, got| Err(WireError::BadValue { what, got });
@@ -105,7 +105,7 @@ mod tests {
     }
 
     fn refused(file: &OwnedFd, bytes: u64) -> &'static str {
-        match Mapping::new(file, bytes) {
+        match PeerMapping::new(file, bytes) {
             Err(WireError::BadValue { what, .. }) => what,
             Err(error) => panic!("{error}"),
             Ok(_) => panic!("mapped"),
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn only_what_cannot_fault_is_mapped() {
         let good = memfd(8192, SealFlags::SHRINK);
-        assert!(Mapping::new(&good, 8192).is_ok());
+        assert!(PeerMapping::new(&good, 8192).is_ok());
         assert_eq!(refused(&good, 8193), "slab file's length");
         assert_eq!(refused(&good, 0), "slab's length");
         assert_eq!(refused(&good, u64::MAX), "slab's length");
@@ -152,14 +152,14 @@ mod tests {
         let sealed = huge(SealFlags::FUTURE_WRITE).unwrap();
         assert!(fallocate(&sealed, punch, 0, BYTES).is_err());
         assert_eq!(refused(&sealed, 4096), "length of a slab of huge pages");
-        assert!(Mapping::new(&sealed, BYTES).is_ok());
+        assert!(PeerMapping::new(&sealed, BYTES).is_ok());
     }
 
     #[test]
     fn copies_stay_in_bounds() {
         let file = memfd(4096, SealFlags::SHRINK);
         rustix::io::pwrite(&file, b"end", 4093).unwrap();
-        let mapping = Mapping::new(&file, 4096).unwrap();
+        let mapping = PeerMapping::new(&file, 4096).unwrap();
         let mut three = [0; 3];
         assert!(mapping.copy_to(4093, &mut three));
         assert_eq!(&three, b"end");

@@ -1,7 +1,7 @@
 //! The Unix socket: bytes, descriptors and the peer's credentials.
 
 use crate::peer_user;
-use crate::reactor::listener::{AcceptedSocket, Listener};
+use crate::reactor::listener::{AcceptedSocket, ListenSocket};
 use crate::reactor::strangers::Origin;
 use crate::session::socket::{self, Socket};
 use mio::event::Source;
@@ -50,7 +50,7 @@ impl ShmSocket {
     }
 }
 
-impl Listener for UnixListener {
+impl ListenSocket for UnixListener {
     type Socket = ShmSocket;
 
     fn accept(&self) -> io::Result<AcceptedSocket<ShmSocket>> {

@@ -1,11 +1,15 @@
 //! Where the connections of TCP, and the control connections of RDMA, come from.
 
-use super::shared_port::Arrivals;
-use crate::reactor::listener::{AcceptedSocket, Listener};
+use super::shared_port::{Arrivals, SharedPort};
+use crate::reactor::listener::{AcceptedSocket, ListenSocket};
+use crate::session::bounds::Bounds;
+use crate::{FabricError, FabricKind, OwnIdentity};
+use faro_secure::Protection;
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Registry, Token};
 use std::io;
+use std::net::SocketAddr;
 
 /// The listener of an endpoint.
 pub(crate) enum StreamListener {
@@ -15,12 +19,30 @@ pub(crate) enum StreamListener {
     Shared(Arrivals),
 }
 
-impl Listener for StreamListener {
+impl StreamListener {
+    /// Joins a port that the endpoint shares with others. Returns the listener, and the address that
+    /// peers connect to.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub(crate) fn behind(
+        port: &SharedPort,
+        identity: &OwnIdentity,
+        fabric: FabricKind,
+        protection: Protection,
+        bounds: &Bounds,
+    ) -> Result<(Self, SocketAddr), FabricError> {
+        let arrivals = port.join(identity, fabric, protection, bounds.strangers)?;
+        Ok((Self::Shared(arrivals), port.address()))
+    }
+}
+
+impl ListenSocket for StreamListener {
     type Socket = TcpStream;
 
     fn accept(&self) -> io::Result<AcceptedSocket<TcpStream>> {
         match self {
-            Self::Own(listener) => Listener::accept(listener),
+            Self::Own(listener) => ListenSocket::accept(listener),
             Self::Shared(arrivals) => arrivals.accept(),
         }
     }

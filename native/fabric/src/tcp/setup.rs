@@ -57,10 +57,10 @@ impl TcpFabric {
         config: TcpConfig,
         bounds: Bounds,
     ) -> Result<Self, FabricError> {
-        let (kind, waiting) = (FabricKind::Tcp, bounds.strangers);
-        let arrivals = port.join(&config.identity, kind, config.protection, waiting)?;
-        let listener = StreamListener::Shared(arrivals);
-        Self::accepting(config, bounds, listener, port.address())
+        let (identity, protection) = (&config.identity, config.protection);
+        let (listener, address) =
+            StreamListener::behind(port, identity, FabricKind::Tcp, protection, &bounds)?;
+        Self::accepting(config, bounds, listener, address)
     }
 
     fn accepting(

@@ -7,7 +7,7 @@
 //! `benches/throughput.rs` (256 KiB writes over loopback, 2 MiB of L2): 0.15 instead
 //! of 0.36 to 0.44 ms of CPU per MB.
 
-use crate::reactor::listener::{AcceptedSocket, Listener};
+use crate::reactor::listener::{AcceptedSocket, ListenSocket};
 use crate::reactor::strangers::Origin;
 use crate::session::socket::{self, Socket};
 use crate::FabricError;
@@ -124,7 +124,7 @@ fn tune(stream: &TcpStream, peer: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-impl Listener for TcpListener {
+impl ListenSocket for TcpListener {
     type Socket = TcpStream;
 
     fn accept(&self) -> io::Result<AcceptedSocket<TcpStream>> {

@@ -10,7 +10,7 @@ use super::setup;
 use super::transmit::transmit;
 use crate::reactor::driver::{DeviceLost, DeviceReport, Driver, DEVICE};
 use crate::session::carrier::{Carrier, SocketTurn};
-use crate::session::connection::{Common, Connection};
+use crate::session::connection::{Common, FabricConnection};
 use crate::session::context::Context;
 use crate::session::socket::Socket as _;
 use crate::tcp::StreamListener;
@@ -21,13 +21,13 @@ use std::io::{self, IoSliceMut};
 /// The socket is received from only to notice its end.
 impl Carrier for Verbs {
     fn receive(
-        connection: &mut Connection<Self>,
+        connection: &mut FabricConnection<Self>,
         _common: &mut Common<Self>,
     ) -> Result<SocketTurn, CloseReason> {
         watch_for_end(&mut connection.socket)
     }
 
-    fn send(connection: &mut Connection<Self>, common: &mut Common<Self>) -> io::Result<()> {
+    fn send(connection: &mut FabricConnection<Self>, common: &mut Common<Self>) -> io::Result<()> {
         let mut cx = Context::new(&mut connection.session, &mut common.shared);
         connection.writable = match &mut connection.state {
             Some(queue_pair) => {
@@ -48,7 +48,7 @@ impl Carrier for Verbs {
 
 impl Driver for Verbs {
     type Listener = StreamListener;
-    type Completion = (Id, device::Completion);
+    type Completion = (Id, device::WorkCompletion);
 
     fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
         let address = setup::parse(location)?;
@@ -104,7 +104,7 @@ impl Driver for Verbs {
     }
 
     fn completed(
-        connection: &mut Connection<Self>,
+        connection: &mut FabricConnection<Self>,
         common: &mut Common<Self>,
         (id, completion): Self::Completion,
     ) -> Result<(), CloseReason> {

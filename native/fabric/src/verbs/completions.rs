@@ -1,11 +1,11 @@
 //! Completions: what the device has done, and what follows for the connection.
 
-use super::device::{Completion, CompletionKind, Status};
+use super::device::{CompletionKind, CompletionStatus, WorkCompletion};
 use super::driver::Verbs;
 use super::frames::{open_sealed_segment, open_segment, Immediate};
 use super::protocol::send_revoked;
 use super::queue_pair::{completed_by, Id, Posted, QueuePairConnection, MAX_CREDITS};
-use crate::session::connection::{Common, Connection};
+use crate::session::connection::{Common, FabricConnection};
 use crate::session::context::Context;
 use crate::session::dispatch::Receiver;
 use crate::session::state::ConnectionPhase;
@@ -17,17 +17,17 @@ const REPOST: usize = 8;
 
 /// Handles a completion of this connection; `id` names the work request.
 pub(super) fn completed(
-    connection: &mut Connection<Verbs>,
+    connection: &mut FabricConnection<Verbs>,
     common: &mut Common<Verbs>,
     id: Id,
-    completion: &Completion,
+    completion: &WorkCompletion,
 ) -> Result<(), CloseReason> {
     let Some(queue_pair) = &mut connection.state else {
         return Ok(());
     };
     let cx = &mut Context::new(&mut connection.session, &mut common.shared);
     match &completion.status {
-        Status::Done => match (id, completion.kind) {
+        CompletionStatus::Done => match (id, completion.kind) {
             (Id::Send { number }, _) => sent(queue_pair, cx, number)?,
             (Id::Receive { segment }, CompletionKind::ReceivedImmediate(bits)) => {
                 written(queue_pair, cx, segment, bits, completion.bytes)?;
@@ -36,12 +36,12 @@ pub(super) fn completed(
                 received(connection, common, segment, completion.bytes)?;
             }
         },
-        Status::Flushed => {
+        CompletionStatus::Flushed => {
             return Err(CloseReason::Lost {
                 detail: "the queue pair went into error".to_owned(),
             });
         }
-        Status::Failed { what, vendor, .. } => {
+        CompletionStatus::Failed { what, vendor, .. } => {
             return Err(CloseReason::Lost {
                 detail: format!("{what}, vendor code {vendor:#x}"),
             });
@@ -52,7 +52,7 @@ pub(super) fn completed(
 }
 
 /// Sends waiting bytes, because a completion made room.
-fn send_more(connection: &mut Connection<Verbs>, common: &mut Common<Verbs>) {
+fn send_more(connection: &mut FabricConnection<Verbs>, common: &mut Common<Verbs>) {
     let has_to_send =
         |queue_pair: &QueuePairConnection| !queue_pair.urgent.is_empty() || queue_pair.owes_much();
     let waits = connection.state.as_deref().is_some_and(has_to_send);
@@ -66,7 +66,7 @@ fn send_more(connection: &mut Connection<Verbs>, common: &mut Common<Verbs>) {
 
 /// Handles a segment of the peer's stream.
 fn received(
-    connection: &mut Connection<Verbs>,
+    connection: &mut FabricConnection<Verbs>,
     common: &mut Common<Verbs>,
     segment: u32,
     bytes: u32,

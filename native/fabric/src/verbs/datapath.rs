@@ -9,7 +9,7 @@ use super::protocol;
 use super::queue_pair::Posted;
 use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind as _;
-use crate::frame::outbound::{Ends, Frame, Work};
+use crate::frame::outbound::{DeviceOperation, Ends, Frame};
 use crate::session::context::Context;
 use crate::session::payload;
 use crate::session::state::{ConnectionPhase, FabricShared};
@@ -157,7 +157,7 @@ impl Datapath for Verbs {
             bytes: write.length,
             outcome: Outcome::Done,
         };
-        let work = Work::Write(sequence, write);
+        let work = DeviceOperation::Write(sequence, write);
         cx.push(Frame::work(work, ends));
     }
 
@@ -171,7 +171,10 @@ impl Datapath for Verbs {
         if self.protection == Protection::Sealed {
             return payload::post_read(cx, sequence, source);
         }
-        cx.push(Frame::work(Work::Read(sequence, source), Ends::Nothing));
+        cx.push(Frame::work(
+            DeviceOperation::Read(sequence, source),
+            Ends::Nothing,
+        ));
     }
 
     fn register(&mut self, lease: &Lease) -> Result<(), FabricError> {

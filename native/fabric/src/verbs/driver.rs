@@ -40,7 +40,7 @@ pub(crate) struct Verbs {
     /// Connections by the numbers of their queue pairs, for events of the device.
     pub(super) numbers: HashMap<u32, ConnectionId>,
     /// Completions of one batch, before they have their connections.
-    pub(super) batch: Vec<device::Completion>,
+    pub(super) batch: Vec<device::WorkCompletion>,
     /// The device's descriptors that are ready: completions, events.
     pub(super) signalled: [bool; 2],
     pub(super) tally: Tally,

@@ -14,7 +14,7 @@ use crate::session::exposure::ByKey;
 
 /// See the module's diagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SlotState {
+enum BufferSlotState {
     /// Names nothing.
     Free,
     /// The peer may write.
@@ -37,11 +37,11 @@ enum SlotEvent {
     Revoked,
 }
 
-impl SlotState {
+impl BufferSlotState {
     /// Returns the state after an event; `None` if the event cannot happen in this state.
     fn on(self, event: SlotEvent) -> Option<Self> {
+        use BufferSlotState::{Exposed, Free, Released, Revoking};
         use SlotEvent::{Revoke, Revoked, Written};
-        use SlotState::{Exposed, Free, Released, Revoking};
         match (self, event) {
             (Free, Written { .. } | Revoke | Revoked) => None,
             (Exposed { key }, Written { last: false }) => Some(Exposed { key }),
@@ -75,7 +75,7 @@ pub(super) enum RevokeNeeds {
 /// The slots of one connection.
 #[derive(Default)]
 pub(super) struct ExposedBuffers {
-    slots: Vec<SlotState>,
+    slots: Vec<BufferSlotState>,
     free: Vec<u16>,
     by_key: ByKey<u16>,
 }
@@ -86,12 +86,12 @@ impl ExposedBuffers {
         let slot = match self.free.pop() {
             Some(slot) => slot,
             None if self.slots.len() < SLOTS => {
-                self.slots.push(SlotState::Free);
+                self.slots.push(BufferSlotState::Free);
                 (self.slots.len() - 1) as u16
             }
             None => return None,
         };
-        self.slots[usize::from(slot)] = SlotState::Exposed { key };
+        self.slots[usize::from(slot)] = BufferSlotState::Exposed { key };
         self.by_key.insert(key, slot);
         Some(slot)
     }
@@ -109,7 +109,7 @@ impl ExposedBuffers {
             return RevokeNeeds::Nothing;
         };
         match self.apply(slot, SlotEvent::Revoke) {
-            Some(SlotState::Free) => RevokeNeeds::Nothing,
+            Some(BufferSlotState::Free) => RevokeNeeds::Nothing,
             Some(_) | None => RevokeNeeds::Answer,
         }
     }
@@ -122,11 +122,11 @@ impl ExposedBuffers {
     }
 
     /// Applies an event; the new state, or `None` if the event cannot happen.
-    fn apply(&mut self, slot: u16, event: SlotEvent) -> Option<SlotState> {
+    fn apply(&mut self, slot: u16, event: SlotEvent) -> Option<BufferSlotState> {
         let state = self.slots.get_mut(usize::from(slot))?;
         let before = state.key();
         *state = state.on(event)?;
-        if let (SlotState::Free, Some(key)) = (*state, before) {
+        if let (BufferSlotState::Free, Some(key)) = (*state, before) {
             self.by_key.remove(&key);
             self.free.push(slot);
         }
@@ -141,9 +141,9 @@ mod tests {
     #[test]
     fn every_event_in_every_state() {
         let (exposed, released, revoking) = (
-            SlotState::Exposed { key: 7 },
-            SlotState::Released { key: 7 },
-            SlotState::Revoking { key: 7 },
+            BufferSlotState::Exposed { key: 7 },
+            BufferSlotState::Released { key: 7 },
+            BufferSlotState::Revoking { key: 7 },
         );
         let events = [
             SlotEvent::Written { last: false },
@@ -154,10 +154,10 @@ mod tests {
         #[rustfmt::skip]
         let table = [
             // State            a write          the last write   revoke                  REVOKED
-            (SlotState::Free, [None,            None,            None,                   None]),
+            (BufferSlotState::Free, [None,            None,            None,                   None]),
             (exposed,         [Some(exposed),   Some(released),  Some(revoking),         None]),
-            (released,        [Some(released),  Some(released),  Some(SlotState::Free),  None]),
-            (revoking,        [Some(revoking),  Some(revoking),  None,                   Some(SlotState::Free)]),
+            (released,        [Some(released),  Some(released),  Some(BufferSlotState::Free),  None]),
+            (revoking,        [Some(revoking),  Some(revoking),  None,                   Some(BufferSlotState::Free)]),
         ];
         for (state, expected) in table {
             for (event, expected) in events.into_iter().zip(expected) {

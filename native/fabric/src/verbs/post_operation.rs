@@ -6,7 +6,7 @@ use super::driver::{device_is_lost, Verbs};
 use super::frames::{AccessQuery, Immediate};
 use super::queue_pair::{send_id, AccessQuestion, Posted, QueuePairConnection};
 use crate::frame::bodies::DONE;
-use crate::frame::outbound::{Frame, Work};
+use crate::frame::outbound::{DeviceOperation, Frame};
 use crate::session::context::Context;
 use crate::{Event, Outcome, RemoteRange};
 use faro_wire::kind;
@@ -32,7 +32,7 @@ pub(super) fn post_work(
         return Ok(TransmitStep::Went);
     };
     let (sequence, range, writes) = match work {
-        Work::Write(sequence, write) => {
+        DeviceOperation::Write(sequence, write) => {
             // The bytes that are written, not those that may be.
             let length = write.length as u32;
             let range = RemoteRange {
@@ -41,7 +41,7 @@ pub(super) fn post_work(
             };
             (*sequence, range, true)
         }
-        Work::Read(sequence, range) => (*sequence, *range, false),
+        DeviceOperation::Read(sequence, range) => (*sequence, *range, false),
     };
     let covered = queue_pair.access.covers(&range, writes);
     let answer = match queue_pair.question {
@@ -97,14 +97,14 @@ pub(super) fn post_work(
         return Err(io::Error::other(device_is_lost()));
     };
     let local = match work {
-        Work::Write(_, write) => Some(context.keys(&write.source)),
-        Work::Read(sequence, _) if range.length > 0 => cx
+        DeviceOperation::Write(_, write) => Some(context.keys(&write.source)),
+        DeviceOperation::Read(sequence, _) if range.length > 0 => cx
             .session
             .reads
             .get(sequence)
             .map(|read| context.keys(&read.target)),
         // Nothing for a device to do.
-        Work::Read(..) => None,
+        DeviceOperation::Read(..) => None,
     };
     let local = local.transpose().map_err(io::Error::other)?;
     let Some((work, _)) = cx.session.outbound.take_work() else {
@@ -119,7 +119,7 @@ pub(super) fn post_work(
     let id = send_id(cx.connection.0, queue_pair.next_number());
     let (address, rkey) = (buffer.address + range.offset, buffer.rkey);
     let (operation, offset, posted) = match work {
-        Work::Write(_, write) => {
+        DeviceOperation::Write(_, write) => {
             let immediate = Immediate {
                 slot: buffer.slot,
                 word: write.immediate,
@@ -140,7 +140,7 @@ pub(super) fn post_work(
             };
             (operation, write.offset, posted)
         }
-        Work::Read(..) => {
+        DeviceOperation::Read(..) => {
             queue_pair.access.posted(range.key, false);
             let posted = Posted::Read {
                 sequence,
@@ -165,12 +165,12 @@ pub(super) fn post_work(
 /// Ends the operation at the head of the queue, which the peer does not allow.
 fn refused(cx: &mut Context<'_>) {
     match cx.session.outbound.take_work() {
-        Some((Work::Read(sequence, _), _)) => {
+        Some((DeviceOperation::Read(sequence, _), _)) => {
             if let Some(read) = cx.session.reads.remove(&sequence) {
                 cx.read_ended(read, Outcome::Refused);
             }
         }
-        Some((Work::Write(_, write), _)) => {
+        Some((DeviceOperation::Write(_, write), _)) => {
             cx.shared.counters.writes_refused_by_peer += 1;
             cx.retire(write.length);
             let connection = cx.connection;

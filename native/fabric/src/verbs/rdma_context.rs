@@ -2,8 +2,8 @@
 //! The device can be lost and opened again.
 
 use super::device::{
-    check_memlock, Channel, Completion, CompletionQueue, Depth, Device, QueuePair, VerbsError,
-    VerbsOptions,
+    check_memlock, Channel, CompletionQueue, Depth, Device, QueuePair, VerbsError, VerbsOptions,
+    WorkCompletion,
 };
 use super::registrations::{LeaseKeys, Registrations};
 use super::ring_share::{RingShare, LARGEST};
@@ -161,7 +161,11 @@ impl RdmaContext {
     }
 
     /// Takes a batch of completions from a queue; none: it is empty, or is no more.
-    pub(super) fn poll(&self, queue: usize, into: &mut Vec<Completion>) -> Result<(), VerbsError> {
+    pub(super) fn poll(
+        &self,
+        queue: usize,
+        into: &mut Vec<WorkCompletion>,
+    ) -> Result<(), VerbsError> {
         match self.queues.get(queue) {
             Some(entry) => entry.queue.poll(into).map(drop),
             None => Ok(()),

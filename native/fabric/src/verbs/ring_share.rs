@@ -218,7 +218,7 @@ mod tests {
 
     /// One side of a connection. Its peer's ring is the other side's.
     #[derive(Clone, PartialEq, Eq, Hash)]
-    struct Side {
+    struct RingSide {
         /// Receive requests that the peer has posted for this side.
         credits: u32,
         /// Used by the peer, and not given back.
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn two_sides_never_wait_for_each_other() {
         const LONGEST: u32 = 6;
-        let side = Side {
+        let side = RingSide {
             credits: SMALLEST,
             owed: 0,
             size: SMALLEST,

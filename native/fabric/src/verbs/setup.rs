@@ -57,11 +57,11 @@ impl VerbsFabric {
     /// # Errors
     /// `Unavailable` as `new`; `Io`.
     pub fn behind(port: &SharedPort, config: VerbsConfig) -> Result<Self, FabricError> {
-        let (bounds, kind) = (bounds(), FabricKind::Verbs);
-        let waiting = bounds.strangers;
-        let arrivals = port.join(&config.identity, kind, config.protection, waiting)?;
-        let listener = StreamListener::Shared(arrivals);
-        Self::accepting(config, bounds, listener, port.address())
+        let bounds = bounds();
+        let (identity, protection) = (&config.identity, config.protection);
+        let (listener, address) =
+            StreamListener::behind(port, identity, FabricKind::Verbs, protection, &bounds)?;
+        Self::accepting(config, bounds, listener, address)
     }
 
     fn accepting(

@@ -5,8 +5,8 @@ mod round;
 
 use crate::endpoints;
 use crate::registry::Registry;
-use crate::throw::{Failure, Outcome, Typed};
-use faro_endpoint::collective::{Closer, Member, Team};
+use crate::throw::{EntryResult, Failure, Typed};
+use faro_endpoint::collective::{Closer, Team, TeamMember};
 use jni::objects::{JByteArray, JClass, JObjectArray};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
@@ -19,7 +19,7 @@ struct HeldTeam {
 }
 
 /// Members that have joined no team yet; `None` after `join` has taken one out.
-static MEMBERS: Registry<Arc<Mutex<Option<Member>>>> = Registry::new();
+static MEMBERS: Registry<Arc<Mutex<Option<TeamMember>>>> = Registry::new();
 static TEAMS: Registry<Arc<HeldTeam>> = Registry::new();
 
 fn no_member(handle: jlong) -> Failure {
@@ -29,7 +29,7 @@ fn no_member(handle: jlong) -> Failure {
     }
 }
 
-fn team(handle: jlong) -> Outcome<Arc<HeldTeam>> {
+fn team(handle: jlong) -> EntryResult<Arc<HeldTeam>> {
     TEAMS.get(handle as u64).ok_or(Failure::NotHeld {
         what: "team",
         handle: handle as u64,
@@ -43,7 +43,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_member<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
 ) -> jlong {
-    env.with_env(|_| -> Outcome<jlong> {
+    env.with_env(|_| -> EntryResult<jlong> {
         let member = endpoints::get(endpoint)?.endpoint.member()?;
         Ok(MEMBERS.insert(Arc::new(Mutex::new(Some(member)))) as jlong)
     })
@@ -57,7 +57,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_bootstrapId<'local>(
     _class: JClass<'local>,
     member: jlong,
 ) -> JByteArray<'local> {
-    env.with_env(|env| -> Outcome<JByteArray<'local>> {
+    env.with_env(|env| -> EntryResult<JByteArray<'local>> {
         let held = MEMBERS
             .get(member as u64)
             .ok_or_else(|| no_member(member))?;
@@ -78,7 +78,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_releaseMember<'local>(
     _class: JClass<'local>,
     member: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         drop(MEMBERS.remove(member as u64));
         Ok(())
     })
@@ -94,7 +94,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_join<'local>(
     rank: jint,
     bootstrap_ids: JObjectArray<'local, JByteArray<'local>>,
 ) -> jlong {
-    env.with_env(|env| -> Outcome<jlong> {
+    env.with_env(|env| -> EntryResult<jlong> {
         let held = MEMBERS
             .remove(member as u64)
             .ok_or_else(|| no_member(member))?;
@@ -130,7 +130,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_leave<'local>(
     _class: JClass<'local>,
     team: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         if let Some(held) = TEAMS.remove(team as u64) {
             held.closer.close();
         }

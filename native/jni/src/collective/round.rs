@@ -6,7 +6,7 @@
 
 use super::heap_array::{Doubles, Floats};
 use crate::args;
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use faro_endpoint::collective::{Array, Grouping, NanPolicy, Operation, Round, Team};
 use jni::objects::{JByteBuffer, JClass, JDoubleArray, JFloatArray, JObject};
 use jni::sys::{jboolean, jint, jlong};
@@ -36,7 +36,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
     timeout_millis: jlong,
     cancelled: JObject<'local>,
 ) {
-    env.with_env(|env| -> Outcome<()> {
+    env.with_env(|env| -> EntryResult<()> {
         let held = super::team(team)?;
         let round = settings(mode, group, epoch, operation, fail_on_nan, timeout_millis)?;
         if values.is_null() || cancelled.is_null() {
@@ -102,7 +102,7 @@ fn settings(
     operation: jint,
     fail_on_nan: jboolean,
     timeout_millis: jlong,
-) -> Outcome<Round> {
+) -> EntryResult<Round> {
     Ok(Round {
         grouping: match mode {
             1 => Grouping::DsSync {
@@ -128,7 +128,7 @@ fn settings(
     })
 }
 
-fn check_range(capacity: usize, offset: usize, length: usize) -> Outcome<()> {
+fn check_range(capacity: usize, offset: usize, length: usize) -> EntryResult<()> {
     match offset.checked_add(length) {
         Some(end) if end <= capacity => Ok(()),
         _ => Err(Failure::Argument(format!(
@@ -138,7 +138,7 @@ fn check_range(capacity: usize, offset: usize, length: usize) -> Outcome<()> {
 }
 
 /// Returns the values of a direct buffer; lengths are in values.
-fn direct<'a, T>(address: *mut u8, offset: usize, length: usize) -> Outcome<&'a mut [T]> {
+fn direct<'a, T>(address: *mut u8, offset: usize, length: usize) -> EntryResult<&'a mut [T]> {
     let address = address.cast::<T>();
     if !address.is_aligned() {
         let text = format!("a buffer at {address:p} is not aligned for its values");
@@ -157,7 +157,7 @@ fn run<'local>(
     round: &Round,
     env: &RefCell<&mut Env<'local>>,
     cancelled: &JObject<'local>,
-) -> Outcome<()> {
+) -> EntryResult<()> {
     let mut ask = || {
         let mut env = env.borrow_mut();
         let answer = env.call_method(cancelled, jni_str!("getAsBoolean"), jni_sig!("()Z"), &[]);

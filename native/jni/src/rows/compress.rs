@@ -4,7 +4,7 @@
 use super::codec;
 use crate::memory::{HeldBytes, MemoryUse};
 use crate::registry::{lock, Registry};
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use faro_rows::BlockCompressor;
 use jni::objects::{JByteArray, JClass, JLongArray};
 use jni::sys::{jboolean, jint, jlong};
@@ -24,7 +24,7 @@ struct CountedCompressor {
     held: HeldBytes,
 }
 
-fn compressor(handle: jlong) -> Outcome<Arc<Mutex<CountedCompressor>>> {
+fn compressor(handle: jlong) -> EntryResult<Arc<Mutex<CountedCompressor>>> {
     COMPRESSORS.get(handle as u64).ok_or(Failure::NotHeld {
         what: "block compressor",
         handle: handle as u64,
@@ -42,7 +42,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
     block_bytes: jint,
     packed_words: jint,
 ) -> jlong {
-    env.with_env(|_| -> Outcome<jlong> {
+    env.with_env(|_| -> EntryResult<jlong> {
         let block_bytes = length("blockBytes", block_bytes)?;
         let opened = BlockCompressor::new(codec(code)?, zstd_level, block_bytes);
         let mut compressor = opened.map_err(|error| Failure::State(error.to_string()))?;
@@ -65,7 +65,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_closeCompressor<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         COMPRESSORS.remove(handle as u64);
         Ok(())
     })
@@ -80,7 +80,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_maxBytes<'local>(
     handle: jlong,
     bytes: jint,
 ) -> jint {
-    env.with_env(|_| -> Outcome<jint> {
+    env.with_env(|_| -> EntryResult<jint> {
         let bytes = length("bytes", bytes)?;
         let compressor = compressor(handle)?;
         let max = lock(&compressor).compressor.max_bytes(bytes);
@@ -96,7 +96,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) -> JByteArray<'local> {
-    env.with_env(|env| -> Outcome<JByteArray<'local>> {
+    env.with_env(|env| -> EntryResult<JByteArray<'local>> {
         let compressor = compressor(handle)?;
         let end = lock(&compressor).compressor.end().to_vec();
         Ok(env.byte_array_from_slice(&end)?)
@@ -111,7 +111,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_rowBlocks<'local>(
     _class: JClass<'local>,
     handle: jlong,
 ) -> jlong {
-    env.with_env(|_| -> Outcome<jlong> {
+    env.with_env(|_| -> EntryResult<jlong> {
         let compressor = compressor(handle)?;
         let made = lock(&compressor).compressor.row_blocks();
         Ok(made as jlong)
@@ -136,7 +136,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
     room: jint,
     at_row: jboolean,
 ) -> jlong {
-    env.with_env(|env| -> Outcome<jlong> {
+    env.with_env(|env| -> EntryResult<jlong> {
         let compressor = compressor(handle)?;
         let mut counted = lock(&compressor);
         let CountedCompressor { compressor, held } = &mut *counted;
@@ -170,7 +170,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
     .resolve::<Typed>()
 }
 
-fn length(what: &str, value: jint) -> Outcome<usize> {
+fn length(what: &str, value: jint) -> EntryResult<usize> {
     usize::try_from(value).map_err(|_| Failure::Argument(format!("{what} is {value}")))
 }
 
@@ -182,7 +182,7 @@ fn check(
     array: &JLongArray<'_>,
     at: jlong,
     bytes: usize,
-) -> Outcome<()> {
+) -> EntryResult<()> {
     let ends = usize::try_from(at)
         .ok()
         .and_then(|at| at.checked_add(bytes));
@@ -212,7 +212,7 @@ enum Page<'a, 'local> {
 }
 
 impl<'a, 'local> Page<'a, 'local> {
-    fn of(env: &'a Env<'local>, array: &'a JLongArray<'local>) -> Outcome<Self> {
+    fn of(env: &'a Env<'local>, array: &'a JLongArray<'local>) -> EntryResult<Self> {
         if array.is_null() {
             return Ok(Self::OffHeap);
         }

@@ -50,7 +50,7 @@ pub struct LocalPart {
 }
 
 /// The parts of one input, in order.
-pub enum Input {
+pub enum RowInput {
     /// The input is used up, or there was none yet.
     Empty,
     Memory {
@@ -85,7 +85,7 @@ pub enum Next<'a> {
     Ends,
 }
 
-impl Input {
+impl RowInput {
     pub fn memory(slices: Vec<Slice>) -> Self {
         Self::Memory {
             slices,

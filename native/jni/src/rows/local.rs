@@ -2,7 +2,7 @@
 
 use super::{count, longs};
 use crate::endpoints;
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use faro_endpoint::{Endpoint, LocalError};
 use faro_wire::OutputId;
 use jni::objects::{JByteArray, JClass, JLongArray};
@@ -25,7 +25,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_readLocal<'local>(
     bytes: JByteArray<'local>,
     lengths: JLongArray<'local>,
 ) -> jint {
-    env.with_env(|env| -> Outcome<jint> {
+    env.with_env(|env| -> EntryResult<jint> {
         if bytes.is_null() {
             return Err(Failure::Argument("bytes is null".to_string()));
         }
@@ -64,7 +64,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_localBytes<'local>(
     start: jint,
     end: jint,
 ) -> jlong {
-    env.with_env(|_| -> Outcome<jlong> {
+    env.with_env(|_| -> EntryResult<jlong> {
         let endpoint = &endpoints::get(endpoint)?.endpoint;
         let output = OutputId {
             shuffle_id: shuffle as u32,
@@ -90,7 +90,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_readLocalAt<'local>(
     offset: jint,
     length: jint,
 ) -> jboolean {
-    env.with_env(|env| -> Outcome<jboolean> {
+    env.with_env(|env| -> EntryResult<jboolean> {
         if bytes.is_null() {
             return Err(Failure::Argument("bytes is null".to_string()));
         }

@@ -13,15 +13,15 @@ mod local;
 mod session;
 
 use crate::registry::{lock, Registry};
-use crate::throw::{Failure, Outcome, Typed};
+use crate::throw::{EntryResult, Failure, Typed};
 use crate::{args, endpoints};
 use faro_rows::{Batch, Codec, Piece};
 use faro_wire::OutputId;
-use input::{Input, LocalPart, Slice};
+use input::{LocalPart, RowInput, Slice};
 use jni::objects::{JByteArray, JByteBuffer, JClass, JLongArray, JString};
 use jni::sys::{jbyte, jint, jlong};
 use jni::{Env, EnvUnowned};
-use session::{Session, SessionStep, BATCH_BYTES};
+use session::{RowSession, SessionStep, BATCH_BYTES};
 use std::sync::{Arc, Mutex};
 use zerocopy::FromBytes;
 
@@ -30,16 +30,21 @@ const RESULT_LONGS: usize = 7;
 
 /// Java calls a session from one thread at a time. After a panic the decoder may be in any state.
 /// That is safe, because it hands out only rows that it has checked.
-static SESSIONS: Registry<Arc<Mutex<Session>>> = Registry::new();
+static SESSIONS: Registry<Arc<Mutex<RowSession>>> = Registry::new();
 
-fn session(handle: jlong) -> Outcome<Arc<Mutex<Session>>> {
+fn session(handle: jlong) -> EntryResult<Arc<Mutex<RowSession>>> {
     SESSIONS.get(handle as u64).ok_or(Failure::NotHeld {
         what: "row reader",
         handle: handle as u64,
     })
 }
 
-fn longs(env: &Env<'_>, what: &str, array: &JLongArray<'_>, count: usize) -> Outcome<Vec<jlong>> {
+fn longs(
+    env: &Env<'_>,
+    what: &str,
+    array: &JLongArray<'_>,
+    count: usize,
+) -> EntryResult<Vec<jlong>> {
     if array.is_null() || array.len(env)? < count {
         return Err(Failure::Argument(format!(
             "{what} has fewer than {count} longs"
@@ -50,14 +55,14 @@ fn longs(env: &Env<'_>, what: &str, array: &JLongArray<'_>, count: usize) -> Out
     Ok(values)
 }
 
-fn count(value: jint, per_item: usize) -> Outcome<usize> {
+fn count(value: jint, per_item: usize) -> EntryResult<usize> {
     usize::try_from(value)
         .ok()
         .and_then(|count| count.checked_mul(per_item))
         .ok_or_else(|| Failure::Argument(format!("{value} items")))
 }
 
-fn codec(code: jint) -> Outcome<Codec> {
+fn codec(code: jint) -> EntryResult<Codec> {
     match code {
         0 => Ok(Codec::None),
         1 => Ok(Codec::Lz4),
@@ -73,8 +78,8 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_open<'local>(
     _class: JClass<'local>,
     codec: jint,
 ) -> jlong {
-    env.with_env(|_| -> Outcome<jlong> {
-        let session = Session::new(self::codec(codec)?)?;
+    env.with_env(|_| -> EntryResult<jlong> {
+        let session = RowSession::new(self::codec(codec)?)?;
         Ok(SESSIONS.insert(Arc::new(Mutex::new(session))) as jlong)
     })
     .resolve::<Typed>()
@@ -87,7 +92,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_address<'local>(
     _class: JClass<'local>,
     buffer: JByteBuffer<'local>,
 ) -> jlong {
-    env.with_env(|env| -> Outcome<jlong> {
+    env.with_env(|env| -> EntryResult<jlong> {
         let (address, _) = args::direct(env, "buffer", &buffer)?;
         Ok(address as jlong)
     })
@@ -104,7 +109,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_input<'local>(
     slices: JLongArray<'local>,
     slice_count: jint,
 ) {
-    env.with_env(|env| -> Outcome<()> {
+    env.with_env(|env| -> EntryResult<()> {
         let values = longs(env, "slices", &slices, count(slice_count, 2)?)?;
         let slices = values
             .chunks_exact(2)
@@ -112,7 +117,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_input<'local>(
             .collect::<Result<Vec<_>, _>>()
             .map_err(Failure::Argument)?;
         let session = session(reader)?;
-        lock(&session).start(Input::memory(slices));
+        lock(&session).start(RowInput::memory(slices));
         Ok(())
     })
     .resolve::<Typed>();
@@ -130,7 +135,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_inputLocal<'local>(
     parts: JLongArray<'local>,
     part_count: jint,
 ) {
-    env.with_env(|env| -> Outcome<()> {
+    env.with_env(|env| -> EntryResult<()> {
         let values = longs(env, "parts", &parts, count(part_count, 3)?)?;
         let part = |triple: &[jlong]| LocalPart {
             output: OutputId {
@@ -143,7 +148,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_inputLocal<'local>(
         let parts = values.chunks_exact(3).map(part).collect();
         let endpoint = Arc::clone(&endpoints::get(endpoint)?.endpoint);
         let session = session(reader)?;
-        lock(&session).start(Input::local(endpoint, parts));
+        lock(&session).start(RowInput::local(endpoint, parts));
         Ok(())
     })
     .resolve::<Typed>();
@@ -158,7 +163,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
     batch: JByteArray<'local>,
     result: JLongArray<'local>,
 ) -> jint {
-    env.with_env(|env| -> Outcome<jint> {
+    env.with_env(|env| -> EntryResult<jint> {
         if result.is_null() || result.len(env)? < RESULT_LONGS {
             return Err(Failure::Argument(format!(
                 "result has fewer than {RESULT_LONGS} longs"
@@ -215,7 +220,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_problem<'local>(
     _class: JClass<'local>,
     reader: jlong,
 ) -> JString<'local> {
-    env.with_env(|env| -> Outcome<JString<'local>> {
+    env.with_env(|env| -> EntryResult<JString<'local>> {
         let session = session(reader)?;
         let problem = lock(&session).problem();
         Ok(JString::new(env, problem)?)
@@ -230,7 +235,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_close<'local>(
     _class: JClass<'local>,
     reader: jlong,
 ) {
-    env.with_env(|_| -> Outcome<()> {
+    env.with_env(|_| -> EntryResult<()> {
         let handle = reader as u64;
         let session = SESSIONS.remove(handle).ok_or(Failure::NotHeld {
             what: "row reader",

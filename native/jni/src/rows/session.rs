@@ -1,12 +1,12 @@
 //! A session decodes the inputs of one reader.
 
-use super::input::{Input, Next};
+use super::input::{Next, RowInput};
 use crate::memory::{HeldBytes, MemoryUse};
-use crate::throw::{Failure, Outcome};
+use crate::throw::{EntryResult, Failure};
 use faro_endpoint::LocalError;
 use faro_rows::{Batch, Codec, RowDecoder};
 
-/// The reason that [`Session::next`] returned.
+/// The reason that [`RowSession::next`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStep {
     /// The batch is full, and there may be more rows.
@@ -24,11 +24,11 @@ pub enum SessionStep {
 /// Size of a batch in bytes. With the decoder's other buffers it fits in a core's level 2 cache.
 pub const BATCH_BYTES: usize = 64 << 10;
 
-pub struct Session {
+pub struct RowSession {
     decoder: RowDecoder,
     /// Counts the native memory of this reader.
     held: HeldBytes,
-    input: Input,
+    input: RowInput,
     /// Number of parts of the input that were decoded.
     part: u64,
     file_bytes: u64,
@@ -37,14 +37,14 @@ pub struct Session {
     problem: String,
 }
 
-impl Session {
-    pub fn new(codec: Codec) -> Outcome<Self> {
+impl RowSession {
+    pub fn new(codec: Codec) -> EntryResult<Self> {
         let decoder = RowDecoder::new(codec, BATCH_BYTES)
             .map_err(|error| Failure::State(error.to_string()))?;
         Ok(Self {
             held: HeldBytes::new(MemoryUse::RowDecoders, decoder.memory_bytes()),
             decoder,
-            input: Input::Empty,
+            input: RowInput::Empty,
             part: 0,
             file_bytes: 0,
             part_was_handed_out: false,
@@ -53,7 +53,7 @@ impl Session {
     }
 
     /// Starts a new input, and drops the rest of the last one.
-    pub fn start(&mut self, input: Input) {
+    pub fn start(&mut self, input: RowInput) {
         self.input = input;
         self.part = 0;
     }
@@ -66,7 +66,7 @@ impl Session {
         if matches!(step, SessionStep::Corrupt | SessionStep::Unreadable) {
             self.part_was_handed_out = self.decoder.rows_handed_out() > 0;
             self.decoder.abandon_part();
-            self.input = Input::Empty;
+            self.input = RowInput::Empty;
         }
         self.held
             .set(self.decoder.memory_bytes() + self.input.memory_bytes());

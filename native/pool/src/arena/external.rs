@@ -1,7 +1,7 @@
 //! Counts external memory against the arena's limit.
 
 use super::{Arena, SlabPages};
-use crate::admission::Refused;
+use crate::admission::AdmissionRefused;
 use crate::{Purpose, PAGE_BYTES};
 use faro_sync::lock;
 
@@ -10,7 +10,7 @@ impl Arena {
     ///
     /// # Errors
     /// Returns the bound that forbids it.
-    pub fn wrap(&self, bytes: u64) -> Result<(), Refused> {
+    pub fn wrap(&self, bytes: u64) -> Result<(), AdmissionRefused> {
         let pages = self.pages.wrap(bytes)?;
         self.spare(pages as usize * PAGE_BYTES, bytes as usize);
         Ok(())
@@ -31,7 +31,7 @@ impl SlabPages {
     ///
     /// # Errors
     /// Returns the bound that forbids it.
-    fn wrap(&self, bytes: u64) -> Result<u32, Refused> {
+    fn wrap(&self, bytes: u64) -> Result<u32, AdmissionRefused> {
         let mut slabs = lock(&self.slabs);
         let more = slabs.wrapped_slabs(bytes) - slabs.wrapped_slabs(0);
         let pages = u32::try_from(more)
@@ -44,14 +44,14 @@ impl SlabPages {
             > u64::from(self.geometry.slabs)
         {
             self.admission.leave_many(Purpose::Read, pages);
-            return Err(Refused {
+            return Err(AdmissionRefused {
                 held: slabs.with_memory() * self.geometry.pages_per_slab,
                 limit: self.geometry.slabs * self.geometry.pages_per_slab,
             });
         }
         if !self.count_in_share(more as u32) {
             self.admission.leave_many(Purpose::Read, pages);
-            return Err(Refused {
+            return Err(AdmissionRefused {
                 held: slabs.with_memory() * self.geometry.pages_per_slab,
                 limit: self.geometry.slabs * self.geometry.pages_per_slab,
             });

@@ -22,7 +22,7 @@ pub use idle::Release;
 pub use slab_pages::{MapSlab, SlabPages};
 
 use crate::budget::Share;
-use crate::event_count::{Before, EventCount, Listener};
+use crate::event_count::{Before, EventCount, ReleaseListener};
 use crate::pages::PageIndex;
 use crate::small_buffers::SmallBuffers;
 use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
@@ -333,7 +333,7 @@ impl Arena {
     }
 
     /// Adds a listener, which `EventCount` calls.
-    pub fn listen(&self, listener: Listener) {
+    pub fn listen(&self, listener: ReleaseListener) {
         self.event_count.listen(listener);
     }
 

@@ -1,7 +1,7 @@
 //! The whole pages of slabs: which are free, who may take one, and where more come from.
 
 use super::Geometry;
-use crate::admission::{Held, PageAdmission, Refused};
+use crate::admission::{AdmissionRefused, HeldPages, PageAdmission};
 use crate::budget::Share;
 use crate::pages::{FreePages, PageIndex};
 use crate::registration_pins::RegistrationPins;
@@ -57,7 +57,7 @@ impl SlabPages {
     }
 
     /// Returns the pages taken, whole or split.
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> HeldPages {
         self.admission.held()
     }
 
@@ -158,7 +158,7 @@ impl SlabPages {
         if !self.count_in_share(more) {
             let held = self.held().total();
             let limit = self.share_pages(Purpose::Serve);
-            return Err(exhausted(purpose, Refused { held, limit }));
+            return Err(exhausted(purpose, AdmissionRefused { held, limit }));
         }
         let slab = match source {
             SlabSource::Idle(slab) => {
@@ -195,7 +195,7 @@ impl SlabPages {
     }
 }
 
-fn exhausted(purpose: Purpose, Refused { held, limit }: Refused) -> PoolError {
+fn exhausted(purpose: Purpose, AdmissionRefused { held, limit }: AdmissionRefused) -> PoolError {
     PoolError::Exhausted {
         purpose,
         held: u64::from(held) * PAGE_BYTES as u64,

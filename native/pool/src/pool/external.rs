@@ -11,13 +11,15 @@
 //! For large memory that lives long this is cheap: one registration. For all other memory a slab is
 //! cheaper; `make bench-memory` measures both.
 
-use crate::{Pool, PoolError};
+use crate::{Pool, PoolError, PAGE_BYTES, SLAB_BYTES};
 use faro_sync::{lock, Mutex};
 use memmap2::MmapMut;
 use std::any::Any;
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A function that is called once, when wrapped memory is no longer used and no device has it
 /// registered.
@@ -187,6 +189,48 @@ impl fmt::Debug for ExternalMemory {
             .field("start", &self.start)
             .field("bytes", &self.bytes)
             .finish_non_exhaustive()
+    }
+}
+
+/// How external memory counts against the pool's limit.
+impl Pool {
+    /// Counts external memory. Returns its number.
+    ///
+    /// # Errors
+    /// Returns `BadWrap` or `NoRoom`.
+    fn count_external(&self, bytes: usize) -> Result<u32, PoolError> {
+        check(bytes)?;
+        let mut counted = self.arena.wrap(bytes as u64);
+        if counted.is_err() {
+            // Unused slabs take part of the limit, so those that no device has registered are
+            // released.
+            self.mark_idle(Duration::ZERO);
+            if self.release_idle_pages(u32::MAX) > 0 {
+                counted = self.arena.wrap(bytes as u64);
+            }
+        }
+        counted.map_err(|refused| {
+            self.counters.refused();
+            PoolError::NoRoom {
+                got: bytes,
+                held: u64::from(refused.held) * PAGE_BYTES as u64,
+                limit: u64::from(refused.limit) * PAGE_BYTES as u64,
+                slab: SLAB_BYTES,
+            }
+        })?;
+        let leased = self.arena.leased_bytes();
+        self.counters.wrapped(bytes as u64, leased);
+        Ok(self.next_external())
+    }
+
+    fn next_external(&self) -> u32 {
+        self.next_external.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn uncount_external(&self, bytes: usize) {
+        self.counters.unwrapped(bytes as u64);
+        self.arena.unwrap(bytes as u64);
+        self.announce_to_others();
     }
 }
 

@@ -7,49 +7,24 @@ mod idle;
 mod lease;
 mod mapped_file;
 mod registration;
+mod setup;
 
 pub use account::{Account, Charge};
 pub use external::{Access, Attachment, CleanUp, ExternalMemory, WrapRefused, MAX_EXTERNAL_BYTES};
 pub use lease::Lease;
 pub use registration::{RegistrationCount, RegistrationPin};
+pub use setup::PoolOptions;
 
-use crate::admission::reserve_pages;
-use crate::arena::{Allocation, Arena, Geometry};
-use crate::budget::{self, Budget, Member, Share};
+use crate::arena::{Allocation, Arena};
+use crate::budget::BudgetMember;
 use crate::slab::{Slab, PAGES_PER_SLAB};
-use crate::{
-    counters, PoolCounters, PoolError, Purpose, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, PAGE_BYTES,
-    SLAB_BYTES,
-};
+use crate::{counters, PoolCounters, PoolError, Purpose, PAGE_BYTES, SLAB_BYTES};
 use idle::Idle;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-
-/// The settings of a pool.
-#[derive(Debug, Clone, Copy)]
-pub struct PoolOptions {
-    /// Maximum bytes of memory, rounded down to slabs.
-    pub limit_bytes: u64,
-    /// Time without use after which a slab becomes idle and gives up its memory; zero means never.
-    pub idle_release: Duration,
-    /// True if slabs use reserved huge pages of 2 MiB when enough of them are free.
-    pub huge_pages: bool,
-}
-
-impl PoolOptions {
-    /// Returns options with which slabs never become idle and huge pages are used.
-    #[must_use]
-    pub fn new(limit_bytes: u64) -> Self {
-        Self {
-            limit_bytes,
-            idle_release: Duration::ZERO,
-            huge_pages: true,
-        }
-    }
-}
 
 /// A pool of memory for leases, bounded by a limit.
 pub struct Pool {
@@ -66,75 +41,6 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Returns a pool that never holds more than `limit_bytes` of memory (rounded down to slabs).
-    ///
-    /// # Errors
-    /// Returns `LimitTooSmall` or `LimitTooLarge`.
-    pub fn new(limit_bytes: u64) -> Result<Arc<Self>, PoolError> {
-        Self::with_options(PoolOptions::new(limit_bytes))
-    }
-
-    /// Returns a pool with these settings.
-    ///
-    /// # Errors
-    /// Returns `LimitTooSmall` or `LimitTooLarge`.
-    pub fn with_options(options: PoolOptions) -> Result<Arc<Self>, PoolError> {
-        let limit_bytes = options.limit_bytes;
-        if limit_bytes < MIN_LIMIT_BYTES {
-            return Err(PoolError::LimitTooSmall {
-                got: limit_bytes,
-                min: MIN_LIMIT_BYTES,
-            });
-        }
-        if limit_bytes > MAX_LIMIT_BYTES {
-            return Err(PoolError::LimitTooLarge {
-                got: limit_bytes,
-                max: MAX_LIMIT_BYTES,
-            });
-        }
-        Ok(Arc::new(Self::with_share(options, None)))
-    }
-
-    /// Returns a pool whose memory counts against `budget`, together with that of other pools. It
-    /// has no huge pages, since those are never given back.
-    ///
-    /// # Errors
-    /// Returns `TooManyPools`.
-    pub fn in_budget(budget: &Arc<Budget>, idle_release: Duration) -> Result<Arc<Self>, PoolError> {
-        let options = PoolOptions {
-            limit_bytes: budget.limit_of_a_pool(),
-            idle_release,
-            huge_pages: false,
-        };
-        let pool = Arc::new(Self::with_share(options, Some(Share::of(budget)?)));
-        let member = Arc::downgrade(&pool);
-        budget.tell(member);
-        Ok(pool)
-    }
-
-    fn with_share(options: PoolOptions, share: Option<Share>) -> Self {
-        // MAX_LIMIT_BYTES keeps the numbers of slabs and pages within u32.
-        let slabs = (options.limit_bytes / SLAB_BYTES as u64) as u32;
-        let pages_per_slab = PAGES_PER_SLAB as u32;
-        let reserve_pages = match share {
-            Some(_) => budget::reserve_pages(slabs, pages_per_slab),
-            None => reserve_pages(slabs, pages_per_slab),
-        };
-        let geometry = Geometry {
-            slabs,
-            pages_per_slab,
-            reserve_pages,
-        };
-        Self {
-            slabs: (0..slabs).map(|_| OnceLock::new()).collect(),
-            arena: Arena::with_share(geometry, share),
-            counters: counters::AtomicCounters::default(),
-            options,
-            idle: Idle::new(options.idle_release),
-            next_external: AtomicU32::new(0),
-        }
-    }
-
     /// Tells the other pools of the budget that memory has returned. Called without a lock.
     fn announce_to_others(&self) {
         if let Some(share) = self.arena.pages().share() {
@@ -355,45 +261,9 @@ impl Pool {
     pub(crate) fn take_back(&self, allocation: Allocation) {
         self.arena.give(allocation);
     }
-
-    /// Counts external memory against the limit. Returns its number.
-    pub(crate) fn count_external(&self, bytes: usize) -> Result<u32, PoolError> {
-        external::check(bytes)?;
-        let mut counted = self.arena.wrap(bytes as u64);
-        if counted.is_err() {
-            // Unused slabs take part of the limit, so those that no device has registered are
-            // released.
-            self.mark_idle(Duration::ZERO);
-            if self.release_idle_pages(u32::MAX) > 0 {
-                counted = self.arena.wrap(bytes as u64);
-            }
-        }
-        counted.map_err(|refused| {
-            self.counters.refused();
-            PoolError::NoRoom {
-                got: bytes,
-                held: u64::from(refused.held) * PAGE_BYTES as u64,
-                limit: u64::from(refused.limit) * PAGE_BYTES as u64,
-                slab: SLAB_BYTES,
-            }
-        })?;
-        let leased = self.arena.leased_bytes();
-        self.counters.wrapped(bytes as u64, leased);
-        Ok(self.next_external())
-    }
-
-    pub(crate) fn next_external(&self) -> u32 {
-        self.next_external.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn uncount_external(&self, bytes: usize) {
-        self.counters.unwrapped(bytes as u64);
-        self.arena.unwrap(bytes as u64);
-        self.announce_to_others();
-    }
 }
 
-impl Member for Pool {
+impl BudgetMember for Pool {
     fn memory_returned(&self) {
         self.arena.announce();
     }

@@ -2,7 +2,7 @@
 
 use super::fault::RowBlockFault;
 use super::input::Input;
-use super::mode::{dictionary_width, Mode};
+use super::mode::{dictionary_width, ColumnMode};
 use super::scratch::Scratch;
 
 /// Unpacks columns, with scratch memory for runs.
@@ -16,13 +16,13 @@ impl Columns {
     pub fn take(
         &mut self,
         input: &mut Input,
-        max: Mode,
+        max: ColumnMode,
         values: &mut [u64],
     ) -> Result<(), RowBlockFault> {
         let at = input.at();
-        match Mode::take(input, max.min(Mode::OF_LENGTHS))? {
-            (Mode::Dict, _) => dictionary(input, at, values),
-            (Mode::Runs, _) => self.runs(input, at, values),
+        match ColumnMode::take(input, max.min(ColumnMode::OF_LENGTHS))? {
+            (ColumnMode::Dict, _) => dictionary(input, at, values),
+            (ColumnMode::Runs, _) => self.runs(input, at, values),
             (mode, base_bytes) => plain(input, mode, base_bytes, values),
         }
     }
@@ -32,7 +32,7 @@ impl Columns {
         let [first, 0] = *input.peek::<2>()? else {
             return None;
         };
-        if first & 15 != Mode::Mask as u8 || first >> 4 > 8 {
+        if first & 15 != ColumnMode::Mask as u8 || first >> 4 > 8 {
             return None;
         }
         let mut taken = input.clone();
@@ -65,8 +65,8 @@ impl Columns {
         }
         let of_runs = self.runs.sized(runs)?;
         let inner = input.at();
-        match Mode::take(input, Mode::OF_RUNS)? {
-            (Mode::Dict, _) => dictionary(input, inner, of_runs)?,
+        match ColumnMode::take(input, ColumnMode::OF_RUNS)? {
+            (ColumnMode::Dict, _) => dictionary(input, inner, of_runs)?,
             (mode, base_bytes) => plain(input, mode, base_bytes, of_runs)?,
         }
         let mut run = 0;
@@ -90,12 +90,12 @@ impl Columns {
 
 fn plain(
     input: &mut Input,
-    mode: Mode,
+    mode: ColumnMode,
     base_bytes: usize,
     values: &mut [u64],
 ) -> Result<(), RowBlockFault> {
     let kernels = input.kernels();
-    if mode == Mode::Mask {
+    if mode == ColumnMode::Mask {
         let mask = mask(input)?;
         let base = input.integer(base_bytes)?;
         if mask == 0 {
@@ -109,11 +109,11 @@ fn plain(
     let width = u32::from(input.byte()?);
     let base = input.integer(base_bytes)?;
     match mode {
-        Mode::For => {
+        ColumnMode::For => {
             input.codes(width, values)?;
             kernels.add(values, base);
         }
-        Mode::ForZ => {
+        ColumnMode::ForZ => {
             input.codes(width, values)?;
             kernels.add_to_nonzero(values, base);
         }
@@ -156,7 +156,7 @@ fn dictionary(input: &mut Input, at: usize, values: &mut [u64]) -> Result<(), Ro
     }
     // Codes have at most 8 bits, so each is the index of an entry or of a zero.
     let mut entries = [0; 256];
-    let (mode, base_bytes) = Mode::take(input, Mode::OF_ENTRIES)?;
+    let (mode, base_bytes) = ColumnMode::take(input, ColumnMode::OF_ENTRIES)?;
     plain(input, mode, base_bytes, &mut entries[..count])?;
     input.codes(dictionary_width(count), values)?;
     let mut max = 0;

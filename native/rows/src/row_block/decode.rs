@@ -5,7 +5,7 @@ use super::columns::Columns;
 use super::fault::RowBlockFault;
 use super::input::Input;
 use super::kernels::Kernels;
-use super::mode::Mode;
+use super::mode::ColumnMode;
 use super::placement::Placement;
 use super::scratch::Scratch;
 use super::texts::{Rows, Texts, TAIL_SLACK};
@@ -59,7 +59,8 @@ impl BodyDecoder {
     ) -> Result<(), RowBlockFault> {
         let mut input = Input::new(head.columns(body), super::body::HEAD_BYTES, self.kernels);
         let lengths = self.lengths.sized(head.rows)?;
-        self.columns.take(&mut input, Mode::OF_LENGTHS, lengths)?;
+        self.columns
+            .take(&mut input, ColumnMode::OF_LENGTHS, lengths)?;
         self.placement.set(lengths, head.words, head.original)?;
         let out = <[U64]>::mut_from_bytes(out).map_err(|_| RowBlockFault::Original {
             found: 0,
@@ -78,7 +79,8 @@ impl BodyDecoder {
             if let Some(value) = Columns::take_constant(&mut input) {
                 self.placement.write_constant(word, value, rows.out);
             } else if !(self.texts).take(&mut input, &mut self.columns, word, &mut rows)? {
-                self.columns.take(&mut input, Mode::OF_WORDS, values)?;
+                self.columns
+                    .take(&mut input, ColumnMode::OF_WORDS, values)?;
                 self.placement.write_column(word, values, rows.out);
             }
         }

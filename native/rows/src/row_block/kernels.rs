@@ -2,15 +2,15 @@
 //! chosen at run time.
 
 use super::bits;
-use super::stats::Stats;
+use super::stats::ColumnStats;
 
 /// The chosen loops. The field is private, so that only [`Kernels::detect`] chooses AVX2, if the
 /// processor has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kernels(Level);
+pub(crate) struct Kernels(SimdLevel);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
+enum SimdLevel {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -29,11 +29,11 @@ macro_rules! kernel {
                 $body($($arg),*)
             }
             match self.0 {
-                Level::Portable => $body($($arg),*),
+                SimdLevel::Portable => $body($($arg),*),
                 // SAFETY: `detect` alone makes this level, where the processor has these features.
                 #[cfg(target_arch = "x86_64")]
                 #[allow(unsafe_code, reason = "vector code")]
-                Level::Avx2 => unsafe { avx2($($arg),*) },
+                SimdLevel::Avx2 => unsafe { avx2($($arg),*) },
             }
         }
     };
@@ -48,18 +48,18 @@ impl Kernels {
             && std::is_x86_feature_detected!("lzcnt")
             && std::is_x86_feature_detected!("popcnt")
         {
-            return Self(Level::Avx2);
+            return Self(SimdLevel::Avx2);
         }
         Self::portable()
     }
 
     pub fn portable() -> Self {
-        Self(Level::Portable)
+        Self(SimdLevel::Portable)
     }
 
     kernel!(
         /// Computes the statistics of `values`, which must not be empty.
-        stats(values: &[u64]) -> Stats, Stats::of
+        stats(values: &[u64]) -> ColumnStats, ColumnStats::of
     );
     kernel!(pack(codes: &[u64], width: u32, out: &mut [u8]), bits::pack);
     kernel!(unpack(bytes: &[u8], width: u32, values: &mut [u64]), bits::unpack);
@@ -99,20 +99,20 @@ fn add_to_nonzero(values: &mut [u64], base: u64) {
 /// A run of bits of a mask. `mask` selects them in the code; their place in the value is `up` bits
 /// higher.
 #[derive(Clone, Copy, Default)]
-struct Run {
+struct BitRun {
     mask: u64,
     up: u32,
 }
 
 /// Returns the runs of bits of a mask and their number, at most 32.
 #[inline(always)]
-fn runs(mask: u64) -> ([Run; 32], usize) {
-    let (mut runs, mut count) = ([Run::default(); 32], 0);
+fn runs(mask: u64) -> ([BitRun; 32], usize) {
+    let (mut runs, mut count) = ([BitRun::default(); 32], 0);
     let (mut place, mut code) = (0, 0);
     while place < 64 && mask >> place != 0 {
         place += (mask >> place).trailing_zeros();
         let length = (mask >> place).trailing_ones();
-        runs[count] = Run {
+        runs[count] = BitRun {
             mask: (u64::MAX >> (64 - length)) << code,
             up: place - code,
         };
@@ -189,7 +189,7 @@ mod tests {
                     .all(|code| bits::bits(*code) <= mask.count_ones()));
                 kernels.deposit(&mut codes, mask, base);
                 assert_eq!(codes, values, "{mask:#x}");
-                assert_eq!(kernels.stats(&values), Stats::of(&values));
+                assert_eq!(kernels.stats(&values), ColumnStats::of(&values));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::input::Input;
 
 /// The mode of a column. Each kind of column allows all modes up to one of them, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Mode {
+pub(crate) enum ColumnMode {
     Mask,
     For,
     ForZ,
@@ -17,7 +17,7 @@ pub(crate) enum Mode {
     Wide,
 }
 
-impl Mode {
+impl ColumnMode {
     /// The highest mode of a dictionary's entries.
     pub const OF_ENTRIES: Self = Self::Delta;
     /// The highest mode of the values of runs.

@@ -3,9 +3,9 @@
 use super::dictionary::{Dictionary, Tries, MIN_VALUES};
 use super::fault::RowBlockFault;
 use super::kernels::Kernels;
-use super::mode::{dictionary_width, Mode};
+use super::mode::{dictionary_width, ColumnMode};
 use super::out::{Full, Out};
-use super::plain::{put_codes, put_plain, Choice};
+use super::plain::{put_codes, put_plain, ModeChoice};
 use super::scratch::Scratch;
 
 /// Minimum width of codes for which a dictionary is tried, in bits.
@@ -49,7 +49,7 @@ impl Packer {
         out: &mut Out,
     ) -> Result<(), Stop> {
         let stats = kernels.stats(values);
-        let choice = Choice::of(&stats, values.len());
+        let choice = ModeChoice::of(&stats, values.len());
         if choice.width > 1 && values.len() >= MIN_FOR_RUNS && stats.repeats > values.len() / 4 {
             let runs = values.len() - stats.repeats;
             let bytes = 3 + values.len().div_ceil(8) + 10 + runs * choice.width as usize / 8;
@@ -83,7 +83,7 @@ impl Packer {
         runs: usize,
         out: &mut Out,
     ) -> Result<(), Stop> {
-        out.put(&[Mode::Runs.first_byte(0)])?;
+        out.put(&[ColumnMode::Runs.first_byte(0)])?;
         out.put(&(runs as u16).to_le_bytes())?;
         let bitmap = out.space(values.len().div_ceil(8))?;
         let of_runs = self.runs.sized(runs)?;
@@ -101,7 +101,7 @@ impl Packer {
         }
         let of_runs = &self.runs.values()[..runs];
         let stats = kernels.stats(of_runs);
-        let choice = Choice::of(&stats, runs);
+        let choice = ModeChoice::of(&stats, runs);
         let codes = self.codes.sized(runs)?;
         Ok(put_plain(kernels, of_runs, &stats, choice, codes, out)?)
     }
@@ -122,13 +122,13 @@ impl Packer {
         let entries = self.dictionary.entries();
         let start = out.at();
         let stats = kernels.stats(entries);
-        let choice = Choice::of(&stats, entries.len());
+        let choice = ModeChoice::of(&stats, entries.len());
         let width = dictionary_width(entries.len());
         let bytes = 2 + choice.bytes + super::bits::code_bytes(values.len(), width);
         if bytes >= max {
             return Ok(false);
         }
-        out.put(&[Mode::Dict.first_byte(0), entries.len() as u8])?;
+        out.put(&[ColumnMode::Dict.first_byte(0), entries.len() as u8])?;
         let mut scratch = [0; 256];
         put_plain(kernels, entries, &stats, choice, &mut scratch, out)?;
         put_codes(kernels, codes, width, out)?;

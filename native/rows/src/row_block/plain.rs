@@ -2,22 +2,22 @@
 
 use super::bits::{bits, code_bytes, value_bytes, width};
 use super::kernels::Kernels;
-use super::mode::Mode;
+use super::mode::ColumnMode;
 use super::out::{Full, Out};
-use super::stats::Stats;
+use super::stats::ColumnStats;
 
 /// The mode that takes the fewest bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Choice {
+pub(crate) struct ModeChoice {
     /// Size of the whole column, in bytes.
     pub bytes: usize,
     pub width: u32,
-    mode: Mode,
+    mode: ColumnMode,
 }
 
-impl Choice {
+impl ModeChoice {
     /// Chooses the mode for `count` values with these statistics.
-    pub fn of(stats: &Stats, count: usize) -> Self {
+    pub fn of(stats: &ColumnStats, count: usize) -> Self {
         let mask = stats.mask();
         let mask_bytes = mask.to_le_bytes().iter().filter(|byte| **byte != 0).count();
         let mut best = Self {
@@ -26,7 +26,7 @@ impl Choice {
                 + value_bytes(stats.first & !mask)
                 + code_bytes(count, mask.count_ones()),
             width: mask.count_ones(),
-            mode: Mode::Mask,
+            mode: ColumnMode::Mask,
         };
         let mut consider = |mode, range: u64, base: u64, more: usize, codes: usize| {
             let width = width(bits(range));
@@ -36,14 +36,20 @@ impl Choice {
             }
         };
         let range = stats.max.wrapping_sub(stats.min) as u64;
-        consider(Mode::For, range, stats.min as u64, 0, count);
+        consider(ColumnMode::For, range, stats.min as u64, 0, count);
         if stats.unsigned_max != 0 {
             let range = stats.unsigned_max.wrapping_sub(stats.below_nonzero);
-            consider(Mode::ForZ, range, stats.below_nonzero, 0, count);
+            consider(ColumnMode::ForZ, range, stats.below_nonzero, 0, count);
         }
         if count > 1 {
             let range = stats.max_step.wrapping_sub(stats.min_step) as u64;
-            consider(Mode::Delta, range, stats.min_step as u64, 8, count - 1);
+            consider(
+                ColumnMode::Delta,
+                range,
+                stats.min_step as u64,
+                8,
+                count - 1,
+            );
         }
         best
     }
@@ -53,15 +59,15 @@ impl Choice {
 pub(crate) fn put_plain(
     kernels: Kernels,
     values: &[u64],
-    stats: &Stats,
-    choice: Choice,
+    stats: &ColumnStats,
+    choice: ModeChoice,
     codes: &mut [u64],
     out: &mut Out,
 ) -> Result<(), Full> {
-    let Choice { mode, width, .. } = choice;
+    let ModeChoice { mode, width, .. } = choice;
     let codes = &mut codes[..values.len()];
     match mode {
-        Mode::Mask => {
+        ColumnMode::Mask => {
             let mask = stats.mask();
             put_mask(stats.first & !mask, mask, out)?;
             if mask == 0 {
@@ -70,7 +76,7 @@ pub(crate) fn put_plain(
             codes.copy_from_slice(values);
             kernels.extract(codes, mask);
         }
-        Mode::Delta => {
+        ColumnMode::Delta => {
             let base = stats.min_step as u64;
             put_head(mode, width, base, out)?;
             out.put(&stats.first.to_le_bytes())?;
@@ -80,13 +86,13 @@ pub(crate) fn put_plain(
             }
             return put_codes(kernels, steps, width, out);
         }
-        Mode::ForZ => {
+        ColumnMode::ForZ => {
             put_head(mode, width, stats.below_nonzero, out)?;
             codes.copy_from_slice(values);
             kernels.add_to_nonzero(codes, stats.below_nonzero.wrapping_neg());
         }
         _ => {
-            put_head(Mode::For, width, stats.min as u64, out)?;
+            put_head(ColumnMode::For, width, stats.min as u64, out)?;
             codes.copy_from_slice(values);
             kernels.add(codes, (stats.min as u64).wrapping_neg());
         }
@@ -104,7 +110,7 @@ pub(crate) fn put_codes(
     Ok(())
 }
 
-fn put_head(mode: Mode, width: u32, base: u64, out: &mut Out) -> Result<(), Full> {
+fn put_head(mode: ColumnMode, width: u32, base: u64, out: &mut Out) -> Result<(), Full> {
     let bytes = value_bytes(base);
     out.put(&[mode.first_byte(bytes), width as u8])?;
     out.put(&base.to_le_bytes()[..bytes])
@@ -113,7 +119,18 @@ fn put_head(mode: Mode, width: u32, base: u64, out: &mut Out) -> Result<(), Full
 fn put_mask(base: u64, mask: u64, out: &mut Out) -> Result<(), Full> {
     let base_bytes = value_bytes(base);
     let (mut head, mut end) = (
-        [Mode::Mask.first_byte(base_bytes), 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        [
+            ColumnMode::Mask.first_byte(base_bytes),
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+            0,
+        ],
         2,
     );
     for (index, byte) in mask.to_le_bytes().into_iter().enumerate() {

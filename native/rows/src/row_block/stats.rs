@@ -1,7 +1,7 @@
 //! Statistics of a column's values, from which its mode is chosen.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stats {
+pub(crate) struct ColumnStats {
     pub first: u64,
     pub min: i64,
     pub max: i64,
@@ -16,7 +16,7 @@ pub(crate) struct Stats {
     pub repeats: usize,
 }
 
-impl Stats {
+impl ColumnStats {
     /// Computes the statistics of `values`, which must not be empty.
     #[inline(always)]
     pub fn of(values: &[u64]) -> Self {

@@ -4,7 +4,7 @@
 use super::columns::Columns;
 use super::fault::RowBlockFault;
 use super::input::Input;
-use super::mode::{padded, Mode, WIDE_BYTES};
+use super::mode::{padded, ColumnMode, WIDE_BYTES};
 use super::placement::Placement;
 use super::scratch::Scratch;
 use zerocopy::little_endian::U64;
@@ -56,9 +56,9 @@ impl Texts {
         word: usize,
         rows: &mut Rows,
     ) -> Result<bool, RowBlockFault> {
-        let is = |mode: Mode| input.peek::<1>().is_some_and(|[byte]| *byte == mode as u8);
-        let wide = is(Mode::Wide);
-        if !wide && !is(Mode::Text) {
+        let is = |mode: ColumnMode| input.peek::<1>().is_some_and(|[byte]| *byte == mode as u8);
+        let wide = is(ColumnMode::Wide);
+        if !wide && !is(ColumnMode::Text) {
             return Ok(false);
         }
         input.byte()?;
@@ -77,7 +77,7 @@ impl Texts {
         self.used += 1;
         column.wide = wide;
         let lengths = column.lengths.sized(rows.lengths.len())?;
-        columns.take(input, Mode::OF_LENGTHS, lengths)?;
+        columns.take(input, ColumnMode::OF_LENGTHS, lengths)?;
         let places = self.places.sized(rows.lengths.len())?;
         let starts = rows.placement.starts();
         for (((length, place), start), row_words) in

@@ -1,7 +1,7 @@
 //! Finds the columns that TEXT and WIDE can represent, and gathers the bytes that they refer to.
 
 use super::fault::RowBlockFault;
-use super::mode::{padded, Mode, WIDE_BYTES};
+use super::mode::{padded, ColumnMode, WIDE_BYTES};
 use super::rows_in::RowsIn;
 use super::scratch::Scratch;
 
@@ -17,7 +17,7 @@ pub(crate) struct TextsIn {
 #[derive(Default)]
 struct Column {
     word: usize,
-    mode: Option<Mode>,
+    mode: Option<ColumnMode>,
     /// The values of the inner column.
     values: Scratch<u64>,
 }
@@ -51,7 +51,7 @@ impl TextsIn {
             };
             for (value, place) in values.iter_mut().zip(places.iter_mut()) {
                 let bytes = *value & u64::from(u32::MAX);
-                if mode == Mode::Wide {
+                if mode == ColumnMode::Wide {
                     *value = bytes;
                     *place += WIDE_BYTES;
                 } else if *value != 0 {
@@ -74,7 +74,7 @@ impl TextsIn {
     }
 
     /// Returns the mode and the inner values of the word's column, if it is TEXT or WIDE.
-    pub fn of_word(&self, word: usize, rows: usize) -> Option<(Mode, &[u64])> {
+    pub fn of_word(&self, word: usize, rows: usize) -> Option<(ColumnMode, &[u64])> {
         let columns = &self.columns[..self.used];
         let found = columns.binary_search_by_key(&word, |column| column.word);
         let column = &columns[found.ok()?];
@@ -94,7 +94,7 @@ impl TextsIn {
         places.fill(8 * words as u64);
         let (mut end, mut padding) = (0, 0);
         for column in &self.columns[..self.used] {
-            let wide = column.mode == Some(Mode::Wide);
+            let wide = column.mode == Some(ColumnMode::Wide);
             let values = &column.values.values()[..rows.count()];
             for ((value, place), start) in values.iter().zip(places.iter_mut()).zip(rows.starts()) {
                 let (bytes, room) = match wide {
@@ -155,7 +155,7 @@ fn copy_words(from: &[u8], to: &mut [u8]) -> u64 {
 }
 
 /// Returns the mode that represents these words in all rows, if the next texts are at `places`.
-fn mode(piece: &[u8], rows: &RowsIn, places: &[u64], words: &[u64]) -> Option<Mode> {
+fn mode(piece: &[u8], rows: &RowsIn, places: &[u64], words: &[u64]) -> Option<ColumnMode> {
     let (mut some, mut longest, mut shortest) = (0, 0, u64::MAX);
     for ((word, place), length) in words.iter().zip(places).zip(rows.lengths()) {
         let (at, bytes) = (word >> 32, word & u64::from(u32::MAX));
@@ -174,9 +174,9 @@ fn mode(piece: &[u8], rows: &RowsIn, places: &[u64], words: &[u64]) -> Option<Mo
     // If all values have more than 8 bytes, both modes give the same result.
     let may_be_wide = longest <= WIDE_BYTES && shortest <= WIDE_BYTES - 8;
     if may_be_wide && is_wide(piece, rows, places, words) {
-        return Some(Mode::Wide);
+        return Some(ColumnMode::Wide);
     }
-    Some(Mode::Text)
+    Some(ColumnMode::Text)
 }
 
 /// Returns whether each row has 16 bytes for its value. A short text is followed by the next text,

@@ -8,8 +8,8 @@ use super::hosts::Hosts;
 use super::names::{indexes_of, Asked};
 use super::pages::{Entry, Pages, MAX_ENTRIES, MAX_PAGE};
 use super::placement::has_copy;
-use super::pull::{Pull, PullError};
-use super::scratch::Scratch;
+use super::pull::{PullError, ReplicaPull};
+use super::scratch::ScratchFile;
 use super::state::{CopyCounts, Pending, Replicas};
 use super::throttle::Throttle;
 use crate::handed::Handed;
@@ -88,7 +88,7 @@ impl Copier {
                     *one = Followed::new(cards[at]);
                     self.replicas.begins_anew(at);
                 }
-                let place = Place {
+                let place = ServicePlace {
                     here,
                     at,
                     hosts: &places,
@@ -161,11 +161,11 @@ impl Copier {
     }
 
     /// Reads the next pages of one service, and copies. Returns whether there may be more.
-    fn follow(&self, place: Place<'_>, one: &mut Followed) -> Result<bool, PullError> {
+    fn follow(&self, place: ServicePlace<'_>, one: &mut Followed) -> Result<bool, PullError> {
         if one.rests.is_some_and(|(until, _)| Instant::now() < until) {
             return Ok(false);
         }
-        let pull = Pull {
+        let pull = ReplicaPull {
             endpoint: &self.endpoint,
             throttle: &self.throttle,
             peer: self.endpoint.add_peer(&one.card)?,
@@ -187,7 +187,12 @@ impl Copier {
         Ok(true)
     }
 
-    fn take(&self, place: Place<'_>, pull: &Pull<'_>, entry: Entry) -> Result<(), PullError> {
+    fn take(
+        &self,
+        place: ServicePlace<'_>,
+        pull: &ReplicaPull<'_>,
+        entry: Entry,
+    ) -> Result<(), PullError> {
         match entry {
             Entry::Removed(shuffle) => {
                 self.store.forget_replicas(shuffle);
@@ -202,7 +207,7 @@ impl Copier {
                 Ok(())
             }
             Entry::Output { id, data, index } => {
-                let Place {
+                let ServicePlace {
                     here,
                     at,
                     hosts,
@@ -238,11 +243,17 @@ impl Copier {
     /// Copies into two files without a place, checks that they fit each other, and keeps them as if they were handed over.
     /// A crash may leave these two files, whose names are no output's, so a restarted service removes them. They are not
     /// synced, because no file is believed after a restart of the machine (`record`).
-    fn copy(&self, pull: &Pull<'_>, id: OutputId, data: u64, index: u32) -> Result<(), CopyError> {
+    fn copy(
+        &self,
+        pull: &ReplicaPull<'_>,
+        id: OutputId,
+        data: u64,
+        index: u32,
+    ) -> Result<(), CopyError> {
         self.store.has_room(id, data + u64::from(index))?;
         let partitions = (index / 8).saturating_sub(1);
-        let index_file = Scratch::new(self.store.path().join("copy.index"))?;
-        let data_file = Scratch::new(self.store.path().join("copy.data"))?;
+        let index_file = ScratchFile::new(self.store.path().join("copy.index"))?;
+        let data_file = ScratchFile::new(self.store.path().join("copy.data"))?;
         index_file.fill(|sink| pull.whole(Asked::Index(id), 1, index.into(), sink))?;
         data_file.fill(|sink| pull.whole(Asked::Output(id), partitions, data, sink))?;
         let with_data = (data > 0).then(|| data_file.open()).transpose()?;
@@ -269,7 +280,7 @@ enum CopyError {
 
 /// Where a service stands in the list of the application's.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct ServicePlace<'a> {
     here: usize,
     at: usize,
     /// All places that have a service.

@@ -41,17 +41,17 @@ impl From<EndpointError> for PullError {
 }
 
 /// Takes bytes in their order.
-pub(crate) type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
+pub(crate) type ByteSink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
 
 /// Reads from one service. All completions of the endpoint are this one's: it has no other caller.
-pub(crate) struct Pull<'a> {
+pub(crate) struct ReplicaPull<'a> {
     pub(crate) endpoint: &'a Endpoint,
     pub(crate) throttle: &'a Throttle,
     pub(crate) peer: u64,
     pub(crate) timeout: Duration,
 }
 
-impl Pull<'_> {
+impl ReplicaPull<'_> {
     /// A whole block of at most a piece.
     pub(crate) fn small(&self, asked: Asked, max: u64) -> Result<Vec<u8>, PullError> {
         let mut bytes = Vec::new();
@@ -73,7 +73,7 @@ impl Pull<'_> {
         asked: Asked,
         partitions: u32,
         bytes: u64,
-        sink: Sink<'_>,
+        sink: ByteSink<'_>,
     ) -> Result<(), PullError> {
         let mut got = 0;
         while got < bytes {
@@ -109,7 +109,7 @@ impl Pull<'_> {
 
     /// Gives all bytes of the blocks to the sink, and returns how many that were. Waits for the request's end also when
     /// it fails, so that the next one finds no completion of it.
-    fn fetch(&self, blocks: &[BlockId], sink: Sink<'_>) -> Result<u64, PullError> {
+    fn fetch(&self, blocks: &[BlockId], sink: ByteSink<'_>) -> Result<u64, PullError> {
         let request = self.endpoint.fetch(self.peer, blocks, self.timeout)?;
         let mut got = Ok(0);
         let mut completions = Vec::new();
@@ -138,7 +138,7 @@ impl Pull<'_> {
     }
 }
 
-fn taken(completion: &Completion, sink: Sink<'_>) -> Result<u64, PullError> {
+fn taken(completion: &Completion, sink: ByteSink<'_>) -> Result<u64, PullError> {
     let delivery = completion
         .outcome
         .as_ref()

@@ -1,17 +1,17 @@
 //! A file that is written here and gets no name of an output unless a link is made to it.
 
-use super::pull::{PullError, Sink};
+use super::pull::{ByteSink, PullError};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// A file that is removed when this ends; a link of it stays.
-pub(crate) struct Scratch {
+pub(crate) struct ScratchFile {
     path: PathBuf,
     file: File,
 }
 
-impl Scratch {
+impl ScratchFile {
     pub(crate) fn new(path: PathBuf) -> io::Result<Self> {
         remove(&path);
         let file = File::options().write(true).create_new(true).open(&path)?;
@@ -21,7 +21,7 @@ impl Scratch {
     /// Writes all bytes that `from` gives.
     pub(crate) fn fill(
         &self,
-        from: impl FnOnce(Sink<'_>) -> Result<(), PullError>,
+        from: impl FnOnce(ByteSink<'_>) -> Result<(), PullError>,
     ) -> Result<(), PullError> {
         let mut out = BufWriter::with_capacity(64 << 10, &self.file);
         from(&mut |bytes| out.write_all(bytes))?;
@@ -33,7 +33,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchFile {
     fn drop(&mut self) {
         remove(&self.path);
     }

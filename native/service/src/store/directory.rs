@@ -1,7 +1,7 @@
 //! An application's directory: makes, opens and removes the links of an output.
 
 use crate::handed::Handed;
-use crate::links::{Kind, Link, Part};
+use crate::links::{Kind, Link, OutputFile};
 use faro_wire::OutputId;
 use rustix::fs::{linkat, unlinkat, AtFlags, Mode, OFlags, CWD};
 use rustix::io::Errno;
@@ -19,7 +19,7 @@ pub(super) struct Links {
 }
 
 impl Links {
-    fn name(self, part: Part) -> String {
+    fn name(self, part: OutputFile) -> String {
         Link {
             kind: self.kind,
             id: self.id,
@@ -49,12 +49,12 @@ impl Directory {
         &self.path
     }
 
-    pub(super) fn path_of(&self, links: Links, part: Part) -> PathBuf {
+    pub(super) fn path_of(&self, links: Links, part: OutputFile) -> PathBuf {
         self.path.join(links.name(part))
     }
 
     /// Opens one for reading.
-    pub(super) fn open_part(&self, links: Links, part: Part) -> Result<File, Errno> {
+    pub(super) fn open_part(&self, links: Links, part: OutputFile) -> Result<File, Errno> {
         // Not a symbolic link, and not a pipe that would make the service wait.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         rustix::fs::openat(&self.open, links.name(part), flags, Mode::empty()).map(File::from)
@@ -69,14 +69,18 @@ impl Directory {
             linkat(CWD, from, &self.open, name, AtFlags::SYMLINK_FOLLOW)
         };
         if let Some(data) = &handed.data {
-            link(data, Part::Data)?;
+            link(data, OutputFile::Data)?;
         }
-        link(&handed.index, Part::Index).inspect_err(|_| self.unlink(links, handed.data.is_some()))
+        link(&handed.index, OutputFile::Index)
+            .inspect_err(|_| self.unlink(links, handed.data.is_some()))
     }
 
     /// The index first, so that no index is without its data file.
     pub(super) fn unlink(&self, links: Links, has_data: bool) {
-        let parts = [Some(Part::Index), has_data.then_some(Part::Data)];
+        let parts = [
+            Some(OutputFile::Index),
+            has_data.then_some(OutputFile::Data),
+        ];
         for part in parts.into_iter().flatten() {
             self.remove(&links.name(part));
         }

@@ -22,7 +22,7 @@ mod result;
 
 use crate::handed::Handed;
 pub use crate::links::Kind;
-use crate::links::Part;
+use crate::links::OutputFile;
 use crate::message::Lent;
 use directory::{Directory, Links};
 use faro_endpoint::OutputFiles;
@@ -32,7 +32,7 @@ pub use found::Found;
 pub use held::Held;
 pub(crate) use held::HeldFiles;
 pub use outputs::Holding;
-use outputs::{Kept, Outputs, Place};
+use outputs::{Kept, OutputPlace, Outputs};
 pub use result::{KeepError, KeptAs, KeptNow, MAX_OUTPUTS};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -98,13 +98,13 @@ impl Store {
             generation,
         };
         let place = match self.directory.link(links, &handed) {
-            Ok(()) => Place::Linked,
+            Ok(()) => OutputPlace::Linked,
             Err(linking @ (Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::MLINK)) => {
                 let files = [Some(handed.index), handed.data];
                 let files = files.into_iter().flatten().collect();
                 let files = self.held.take(files);
                 let files = files.map_err(|held| KeepError::Descriptors { linking, held })?;
-                Place::Held(Arc::new(files))
+                OutputPlace::Held(Arc::new(files))
             }
             Err(errno) => return Err(KeepError::Linking(errno)),
         };
@@ -120,8 +120,8 @@ impl Store {
             return Err(KeepError::Unreadable(error));
         }
         let how = match kept.place {
-            Place::Linked => KeptAs::Links,
-            Place::Held(_) => KeptAs::Descriptors,
+            OutputPlace::Linked => KeptAs::Links,
+            OutputPlace::Held(_) => KeptAs::Descriptors,
         };
         if let Some(older) = outputs.insert(id, kept) {
             self.remove(id, older);
@@ -187,13 +187,13 @@ impl Store {
     fn found(&self, id: OutputId, kept: &Kept) -> Found {
         let link = |part| self.directory.path_of(kept.links(id), part);
         let (index, data, held) = match &kept.place {
-            Place::Linked => (link(Part::Index), link(Part::Data), None),
-            Place::Held(held) => {
+            OutputPlace::Linked => (link(OutputFile::Index), link(OutputFile::Data), None),
+            OutputPlace::Held(held) => {
                 let path = |at: usize| {
                     let file = held.files.get(at);
                     // Without a data file the path is one that nothing has.
                     file.map_or_else(
-                        || link(Part::Data),
+                        || link(OutputFile::Data),
                         |file| format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
                     )
                 };
@@ -276,8 +276,8 @@ impl Store {
 
     fn remove(&self, id: OutputId, kept: Kept) {
         match kept.place {
-            Place::Linked => self.directory.unlink(kept.links(id), kept.has_data),
-            Place::Held(_) => {}
+            OutputPlace::Linked => self.directory.unlink(kept.links(id), kept.has_data),
+            OutputPlace::Held(_) => {}
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) const MAX_REMOVED: usize = 1 << 16;
 
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum OutputPlace {
     Linked,
     Held(Arc<HeldFiles>),
 }
@@ -22,7 +22,7 @@ pub(super) struct Kept {
     pub(super) generation: u64,
     pub(super) has_data: bool,
     pub(super) bytes: u64,
-    pub(super) place: Place,
+    pub(super) place: OutputPlace,
 }
 
 impl Kept {

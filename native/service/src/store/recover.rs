@@ -1,9 +1,9 @@
 //! Finds what a service before this one has left in an application's directory.
 
 use super::directory::{Directory, Links};
-use super::outputs::{Kept, Outputs, Place};
+use super::outputs::{Kept, OutputPlace, Outputs};
 use crate::handed::Handed;
-use crate::links::{is_list, Kind, Link, Part};
+use crate::links::{is_list, Kind, Link, OutputFile};
 use crate::record::Record;
 use faro_wire::OutputId;
 use rustix::process::geteuid;
@@ -80,14 +80,14 @@ pub(super) fn recover(
 
 fn check_again(directory: &Directory, links: Links, has_data: bool, owner: u32) -> Option<Kept> {
     let open = |part| directory.open_part(links, part);
-    let index = open(Part::Index).ok()?;
-    let data = has_data.then(|| open(Part::Data)).transpose().ok()?;
+    let index = open(OutputFile::Index).ok()?;
+    let data = has_data.then(|| open(OutputFile::Data)).transpose().ok()?;
     let handed = Handed::check(index, data, owner).ok()?;
     Some(Kept {
         kind: links.kind,
         generation: links.generation,
         has_data,
         bytes: handed.bytes,
-        place: Place::Linked,
+        place: OutputPlace::Linked,
     })
 }

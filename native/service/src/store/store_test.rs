@@ -12,12 +12,12 @@ fn id(map_id: i64) -> OutputId {
     }
 }
 
-struct Place {
+struct TestStore {
     spark: tempfile::TempDir,
     kept: tempfile::TempDir,
 }
 
-impl Place {
+impl TestStore {
     fn new() -> Self {
         let [spark, kept] = [(); 2].map(|()| tempfile::tempdir().unwrap());
         Self { spark, kept }
@@ -69,7 +69,7 @@ fn bytes_of(store: &Store, id: OutputId) -> Option<Vec<u8>> {
 
 #[test]
 fn an_output_outlives_the_files_that_were_handed_over() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     let kept = store.keep(id(1), place.written(b"first")).unwrap();
     assert_eq!((kept.how, kept.replaced), (KeptAs::Links, false));
@@ -82,7 +82,7 @@ fn an_output_outlives_the_files_that_were_handed_over() {
 
 #[test]
 fn a_later_hand_over_replaces_the_earlier_one() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     store.keep(id(1), place.written(b"first")).unwrap();
     assert!(
@@ -99,7 +99,7 @@ fn a_later_hand_over_replaces_the_earlier_one() {
 
 #[test]
 fn a_quota_counts_what_is_here_and_not_what_was() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(100);
     store.keep(id(1), place.written(&[1; 60])).unwrap();
     let refused = store.keep(id(2), place.written(&[2; 60])).unwrap_err();
@@ -123,7 +123,7 @@ fn a_quota_counts_what_is_here_and_not_what_was() {
 
 #[test]
 fn a_shuffle_goes_and_the_others_stay() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     let other = OutputId {
         shuffle_id: 4,
@@ -141,7 +141,7 @@ fn a_shuffle_goes_and_the_others_stay() {
 
 #[test]
 fn a_restart_finds_what_is_whole() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     for map in 0..10 {
         store
@@ -159,7 +159,7 @@ fn a_restart_finds_what_is_whole() {
 
 #[test]
 fn an_index_or_a_data_file_that_is_torn_at_any_byte_is_found() {
-    let place = Place::new();
+    let place = TestStore::new();
     for (part, bytes) in [("3_1_1.index", 24), ("3_1_1.data", 9)] {
         for end in 0..bytes {
             let store = place.store(1 << 30);
@@ -182,7 +182,7 @@ fn an_index_or_a_data_file_that_is_torn_at_any_byte_is_found() {
 
 #[test]
 fn a_crash_between_the_two_links_leaves_no_output() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     store.keep(id(1), place.written(b"old")).unwrap();
     drop(store);
@@ -210,7 +210,7 @@ fn a_crash_between_the_two_links_leaves_no_output() {
 
 #[test]
 fn what_is_not_the_services_is_not_served() {
-    let place = Place::new();
+    let place = TestStore::new();
     let secret = place.spark.path().join("secret");
     fs::write(&secret, b"all of it").unwrap();
     let store = place.store(1 << 30);
@@ -240,7 +240,7 @@ fn files_of_another_file_system_are_kept_open() {
     let Ok(elsewhere) = tempfile::tempdir_in("/dev/shm") else {
         return;
     };
-    let place = Place {
+    let place = TestStore {
         spark: elsewhere,
         kept: tempfile::tempdir().unwrap(),
     };
@@ -290,7 +290,7 @@ fn only_names_that_the_store_writes_are_read() {
 
 #[test]
 fn a_copy_is_no_output_of_this_host() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     store
         .keep_as(Kind::Replica, id(1), place.written(b"a copy"))
@@ -321,7 +321,7 @@ fn a_copy_is_no_output_of_this_host() {
 
 #[test]
 fn an_executors_output_goes_before_a_copy() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     let copy = |bytes| store.keep_as(Kind::Replica, id(1), place.written(bytes));
     copy(b"a copy").unwrap();
@@ -335,7 +335,7 @@ fn an_executors_output_goes_before_a_copy() {
 
 #[test]
 fn no_copy_of_a_removed_shuffle_is_kept() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     store.forget(3);
     let late = store.keep_as(Kind::Replica, id(1), place.written(b"late"));
@@ -351,7 +351,7 @@ fn no_copy_of_a_removed_shuffle_is_kept() {
 
 #[test]
 fn the_latest_removed_shuffles_are_known() {
-    let place = Place::new();
+    let place = TestStore::new();
     let store = place.store(1 << 30);
     for shuffle in 0..=MAX_REMOVED as u32 {
         store.forget(shuffle);

@@ -1,6 +1,6 @@
 //! Runs seeds, several at a time, for `make simulate`; counts the connections of clusters.
 
-use faro_simulation::{Connections, Hosts, Outputs, Profile, Seed};
+use faro_simulation::{Cluster, HostConnections, MapOutputs, Profile, Seed};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,7 @@ simulate --hosts N [--executors N]
 
 /// The options of the command.
 #[derive(Default)]
-struct Asked {
+struct SimulateOptions {
     seeds: Option<u64>,
     from: u64,
     seed: Option<u64>,
@@ -34,8 +34,8 @@ struct Asked {
     executors: Option<u64>,
 }
 
-fn parse() -> Result<Asked, String> {
-    let mut asked = Asked::default();
+fn parse() -> Result<SimulateOptions, String> {
+    let mut asked = SimulateOptions::default();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{name} needs a value"));
@@ -79,8 +79,8 @@ struct Sum {
 
 /// The state that all threads share.
 struct Shared {
-    asked: Asked,
-    outputs: Outputs,
+    asked: SimulateOptions,
+    outputs: MapOutputs,
     next: AtomicU64,
     end: u64,
     stop: AtomicBool,
@@ -100,8 +100,8 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(asked: Asked) -> Result<bool, String> {
-    let outputs = Outputs::write().map_err(|error| format!("map outputs: {error}"))?;
+fn run(asked: SimulateOptions) -> Result<bool, String> {
+    let outputs = MapOutputs::write().map_err(|error| format!("map outputs: {error}"))?;
     if let Some(hosts) = asked.hosts {
         return connections(hosts, asked.executors.unwrap_or(8), &outputs);
     }
@@ -136,18 +136,18 @@ fn run(asked: Asked) -> Result<bool, String> {
 }
 
 /// A row of that table.
-type Row = (&'static str, fn(&Connections) -> usize);
+type ConnectionRow = (&'static str, fn(&HostConnections) -> usize);
 
 /// Prints the connections of one of `hosts` hosts, and their registered memory over verbs, as a
 /// table for a document.
-fn connections(hosts: u64, executors: u64, outputs: &Outputs) -> Result<bool, String> {
+fn connections(hosts: u64, executors: u64, outputs: &MapOutputs) -> Result<bool, String> {
     if !(2..=256).contains(&hosts) || !(1..=64).contains(&executors) {
         return Err(format!(
             "--hosts {hosts} --executors {executors}: 2 to 256 hosts, each with 1 to 64 executors"
         ));
     }
     let count = |services| {
-        let cluster = Hosts {
+        let cluster = Cluster {
             hosts: hosts as usize,
             executors: executors as usize,
             services,
@@ -160,7 +160,7 @@ fn connections(hosts: u64, executors: u64, outputs: &Outputs) -> Result<bool, St
         "| {hosts} hosts with {executors} executors each | without services | with services |"
     );
     println!("|---|--:|--:|");
-    let rows: [Row; 4] = [
+    let rows: [ConnectionRow; 4] = [
         ("connections of an executor", |c| c.executor),
         ("of these to other hosts", |c| c.executor_to_others),
         ("connections of a service", |c| c.service),
@@ -170,7 +170,7 @@ fn connections(hosts: u64, executors: u64, outputs: &Outputs) -> Result<bool, St
         println!("| {name} | {} | {} |", of(&direct), of(&by_services));
     }
     for (name, of) in [("an executor", rows[1].1), ("a host", rows[3].1)] {
-        let mib = |c| Connections::registered_bytes(of(c)) as f64 / f64::from(1 << 20);
+        let mib = |c| HostConnections::registered_bytes(of(c)) as f64 / f64::from(1 << 20);
         println!(
             "| registered for those of {name} over RDMA, MiB | {:.1} | {:.1} |",
             mib(&direct),

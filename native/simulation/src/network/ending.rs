@@ -1,10 +1,10 @@
 //! Ends connections: by a goodbye, by a loss, or with their process or its device.
 
-use super::link::Side;
-use super::pipe::{Packet, Post};
+use super::link::LinkSide;
+use super::pipe::{Packet, QueuedPost};
 use super::{Network, Outage};
 use crate::core::Core;
-use crate::step::{End, LinkId, NetworkStep, Step};
+use crate::step::{ConnectionEnd, LinkId, NetworkStep, RunStep};
 use faro_fabric::{CloseReason, ConnectionId, Event, Outcome};
 use std::time::Duration;
 
@@ -34,24 +34,32 @@ impl Network {
     }
 
     /// Ends the connection at one end: first all that is pending there, then the connection.
-    pub(super) fn end(&mut self, core: &mut Core, id: LinkId, end: End, reason: CloseReason) {
+    pub(super) fn end(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        end: ConnectionEnd,
+        reason: CloseReason,
+    ) {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };
-        if link.side(end).side == Side::Closed {
+        if link.side(end).side == LinkSide::Closed {
             return;
         }
         let unsent = link.pipe(end).flush();
         let side = link.side(end);
-        side.side = Side::Closed;
+        side.side = LinkSide::Closed;
         let (site, connection) = (side.site, side.connection);
         let its = &mut self.sites[site];
         let outcome = Outcome::Flushed;
         let left = std::mem::take(&mut side.writes);
         let tokens = left.into_iter().map(|(token, _)| token);
         let unsent = unsent.into_iter().filter_map(|post| match post {
-            Post::Write { token, .. } => Some(token),
-            Post::Message(_) | Post::ReadRequest { .. } | Post::ReadReply { .. } => None,
+            QueuedPost::Write { token, .. } => Some(token),
+            QueuedPost::Message(_)
+            | QueuedPost::ReadRequest { .. }
+            | QueuedPost::ReadReply { .. } => None,
         });
         its.events
             .extend(tokens.chain(unsent).map(|token| Event::WriteEnded {
@@ -93,7 +101,7 @@ impl Network {
     }
 
     fn cut(&mut self, core: &mut Core, id: LinkId) {
-        for end in [End::Dialler, End::Acceptor] {
+        for end in [ConnectionEnd::Dialler, ConnectionEnd::Acceptor] {
             let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
                 return;
             };
@@ -102,7 +110,7 @@ impl Network {
             let mut lost = link.pipe(end).lose().into_iter();
             // The beginning of an arriving write may already be in memory.
             if let Some(Packet::Write { bytes, target, .. }) = lost.next().map(|f| f.packet) {
-                if side == Side::Open {
+                if side == LinkSide::Open {
                     self.land_in_part(core, site, connection, (&bytes, &target));
                 }
             }
@@ -110,7 +118,7 @@ impl Network {
             if !silent {
                 let at = core.now + core.dice.time(Duration::ZERO..NOTICED);
                 let step = NetworkStep::Noticed(id, end);
-                core.at(at, Step::Network(step));
+                core.at(at, RunStep::Network(step));
             }
         }
         if let Some(link) = self.links.get_mut(&id) {
@@ -119,9 +127,9 @@ impl Network {
         }
     }
 
-    pub(super) fn noticed(&mut self, core: &mut Core, id: LinkId, end: End) {
+    pub(super) fn noticed(&mut self, core: &mut Core, id: LinkId, end: ConnectionEnd) {
         let side = self.links.get_mut(&id).map(|link| link.side(end).side);
-        if matches!(side, Some(Side::Open | Side::Opening)) {
+        if matches!(side, Some(LinkSide::Open | LinkSide::Opening)) {
             let detail = "reset".to_owned();
             self.end(core, id, end, CloseReason::Lost { detail });
         }
@@ -138,7 +146,7 @@ impl Network {
             if let Some(link) = self.links.get_mut(&id) {
                 drop(link.pipe(end).flush());
                 let side = link.side(end);
-                side.side = Side::Closed;
+                side.side = LinkSide::Closed;
                 side.reads.clear();
                 side.writes.clear();
             }
@@ -158,7 +166,7 @@ impl Network {
             + core
                 .dice
                 .time(self.conditions.latency..self.conditions.latency * 20);
-        core.at(at, Step::Network(NetworkStep::LetGo { site, key }));
+        core.at(at, RunStep::Network(NetworkStep::LetGo { site, key }));
     }
 
     pub(crate) fn exposures_of(&self, site: usize, connection: ConnectionId) -> usize {

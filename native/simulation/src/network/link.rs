@@ -2,14 +2,14 @@
 
 use super::pipe::Pipe;
 use crate::core::Time;
-use crate::step::{End, LinkId};
+use crate::step::{ConnectionEnd, LinkId};
 use faro_fabric::{ConnectionId, Identity};
 use faro_pool::Lease;
 use std::collections::{BTreeMap, VecDeque};
 
 /// The state of the connection at one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(super) enum LinkSide {
     /// The acceptor has not accepted it.
     Unknown,
     /// The dialler waits for the acceptor.
@@ -23,7 +23,7 @@ pub(super) enum Side {
 pub(super) struct SideState {
     pub(super) site: usize,
     pub(super) connection: ConnectionId,
-    pub(super) side: Side,
+    pub(super) side: LinkSide,
     /// Posted reads, by token.
     pub(super) reads: BTreeMap<u64, Lease>,
     /// Writes that a device has not reported, with their sources; the oldest is first.
@@ -31,7 +31,7 @@ pub(super) struct SideState {
 }
 
 impl SideState {
-    fn new(site: usize, connection: ConnectionId, side: Side) -> Self {
+    fn new(site: usize, connection: ConnectionId, side: LinkSide) -> Self {
         Self {
             site,
             connection,
@@ -43,7 +43,7 @@ impl SideState {
 }
 
 /// A connection.
-pub(crate) struct Link {
+pub(crate) struct SimulatedLink {
     pub(super) id: LinkId,
     pub(super) expected: Identity,
     pub(super) location: String,
@@ -58,7 +58,7 @@ pub(crate) struct Link {
     pub(super) bandwidth: u64,
 }
 
-impl Link {
+impl SimulatedLink {
     pub(super) fn new(
         id: LinkId,
         site: usize,
@@ -71,8 +71,8 @@ impl Link {
             expected,
             location,
             sides: [
-                SideState::new(site, connection, Side::Opening),
-                SideState::new(usize::MAX, ConnectionId(0), Side::Unknown),
+                SideState::new(site, connection, LinkSide::Opening),
+                SideState::new(usize::MAX, ConnectionId(0), LinkSide::Unknown),
             ],
             pipes: Default::default(),
             is_cut: false,
@@ -81,16 +81,16 @@ impl Link {
         }
     }
 
-    pub(super) fn side(&mut self, end: End) -> &mut SideState {
+    pub(super) fn side(&mut self, end: ConnectionEnd) -> &mut SideState {
         &mut self.sides[end as usize]
     }
 
     /// Returns the pipe that this end sends to.
-    pub(super) fn pipe(&mut self, end: End) -> &mut Pipe {
+    pub(super) fn pipe(&mut self, end: ConnectionEnd) -> &mut Pipe {
         &mut self.pipes[end as usize]
     }
 
-    pub(super) fn is_open(&self, end: End) -> bool {
-        self.sides[end as usize].side == Side::Open
+    pub(super) fn is_open(&self, end: ConnectionEnd) -> bool {
+        self.sides[end as usize].side == LinkSide::Open
     }
 }

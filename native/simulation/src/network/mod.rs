@@ -23,14 +23,14 @@ mod send;
 mod site;
 
 pub(crate) use conditions::Conditions;
-pub(crate) use site::{Pace, Site};
+pub(crate) use site::{Pace, SimulatedSite};
 
 use crate::core::{Core, Time};
-use crate::step::{End, LinkId, NetworkStep, Step};
+use crate::step::{ConnectionEnd, LinkId, NetworkStep, RunStep};
 use faro_fabric::{
     ConnectionId, Event, Exposure, FabricKind, Identity, RemoteRange, Revoked, Waker,
 };
-use link::Link;
+use link::SimulatedLink;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -46,8 +46,8 @@ pub(crate) enum Outage {
 /// The network.
 pub(crate) struct Network {
     pub(crate) conditions: Conditions,
-    pub(crate) sites: Vec<Site>,
-    links: BTreeMap<LinkId, Link>,
+    pub(crate) sites: Vec<SimulatedSite>,
+    links: BTreeMap<LinkId, SimulatedLink>,
     next_link: LinkId,
     /// Pairs of nodes with slow links, and the factor by which they are slower.
     pub(crate) slow: BTreeMap<(usize, usize), u64>,
@@ -72,7 +72,8 @@ impl Network {
         identity: Identity,
         location: String,
     ) -> usize {
-        self.sites.push(Site::new(place, kind, identity, location));
+        self.sites
+            .push(SimulatedSite::new(place, kind, identity, location));
         self.sites.len() - 1
     }
 
@@ -121,7 +122,7 @@ impl Network {
         let at = at.max(its.last_turn + its.pace.pause);
         if its.turn_at.is_none_or(|before| before > at) {
             its.turn_at = Some(at);
-            core.at(at, Step::Turn { site });
+            core.at(at, RunStep::Turn { site });
         }
     }
 
@@ -176,7 +177,9 @@ impl Network {
     /// open at both ends.
     pub(crate) fn under_way(&self) -> usize {
         let open = self.links.values().filter(|link| {
-            !link.is_cut && link.is_open(End::Dialler) && link.is_open(End::Acceptor)
+            !link.is_cut
+                && link.is_open(ConnectionEnd::Dialler)
+                && link.is_open(ConnectionEnd::Acceptor)
         });
         let pipes = open.flat_map(|link| &link.pipes);
         pipes.map(|pipe| pipe.queued.len() + pipe.wire.len()).sum()

@@ -1,10 +1,10 @@
 //! Opens connections.
 
-use super::link::{Link, Side};
+use super::link::{LinkSide, SimulatedLink};
 use super::pipe::Packet;
 use super::{Network, Outage};
 use crate::core::{Core, Time};
-use crate::step::{End, LinkId, NetworkStep, Refusal, Step};
+use crate::step::{ConnectRefusal, ConnectionEnd, LinkId, NetworkStep, RunStep};
 use faro_fabric::{CloseReason, ConnectionId, Event, Identity};
 use faro_secure::HandshakeError;
 use std::time::Duration;
@@ -25,14 +25,14 @@ impl Network {
         let id = self.next_link;
         self.next_link += 1;
         let speed = self.speed(core, site, location);
-        let connection = self.sites[site].new_connection(id, End::Dialler);
+        let connection = self.sites[site].new_connection(id, ConnectionEnd::Dialler);
         let to = (location.to_owned(), expected.clone());
-        let link = Link::new(id, site, connection, to, speed);
+        let link = SimulatedLink::new(id, site, connection, to, speed);
         core.at(
             core.now + link.latency,
-            Step::Network(NetworkStep::Dialled(id)),
+            RunStep::Network(NetworkStep::Dialled(id)),
         );
-        core.at(deadline + LATE, Step::Network(NetworkStep::GivenUp(id)));
+        core.at(deadline + LATE, RunStep::Network(NetworkStep::GivenUp(id)));
         core.note(format_args!("dial {id} {location}"));
         self.links.insert(id, link);
         connection
@@ -49,7 +49,7 @@ impl Network {
     }
 
     fn find(&self, location: &str) -> Option<usize> {
-        let is_there = |site: &super::Site| {
+        let is_there = |site: &super::SimulatedSite| {
             site.is_alive && site.outage == Outage::None && site.location == location
         };
         self.sites.iter().position(is_there)
@@ -69,8 +69,8 @@ impl Network {
             }
             None => {
                 let at = core.now + link.latency;
-                let step = NetworkStep::Refused(id, Refusal::Nobody);
-                core.at(at, Step::Network(step));
+                let step = NetworkStep::Refused(id, ConnectRefusal::Nobody);
+                core.at(at, RunStep::Network(step));
             }
         }
     }
@@ -83,15 +83,15 @@ impl Network {
             };
             let its = &mut self.sites[site];
             if link.expected != its.identity {
-                let step = NetworkStep::Refused(id, Refusal::AnotherEndpoint);
-                core.at(core.now + link.latency, Step::Network(step));
+                let step = NetworkStep::Refused(id, ConnectRefusal::AnotherEndpoint);
+                core.at(core.now + link.latency, RunStep::Network(step));
                 continue;
             }
-            let connection = its.new_connection(id, End::Acceptor);
-            let acceptor = link.side(End::Acceptor);
+            let connection = its.new_connection(id, ConnectionEnd::Acceptor);
+            let acceptor = link.side(ConnectionEnd::Acceptor);
             (acceptor.site, acceptor.connection) = (site, connection);
-            acceptor.side = Side::Open;
-            let dialler = link.side(End::Dialler).site;
+            acceptor.side = LinkSide::Open;
+            let dialler = link.side(ConnectionEnd::Dialler).site;
             let endpoint = self.sites[dialler].identity.endpoint;
             let accepted = Event::Accepted {
                 connection,
@@ -100,7 +100,7 @@ impl Network {
             self.sites[site].events.push_back(accepted);
             self.sites[site].counters.accepted += 1;
             core.note(format_args!("accept {id}"));
-            self.send_packet(core, id, End::Acceptor, Packet::Welcome);
+            self.send_packet(core, id, ConnectionEnd::Acceptor, Packet::Welcome);
         }
     }
 
@@ -110,9 +110,9 @@ impl Network {
             return;
         };
         let endpoint = link.expected.endpoint;
-        let dialler = link.side(End::Dialler);
-        if dialler.side == Side::Opening {
-            dialler.side = Side::Open;
+        let dialler = link.side(ConnectionEnd::Dialler);
+        if dialler.side == LinkSide::Opening {
+            dialler.side = LinkSide::Open;
             let (site, connection) = (dialler.site, dialler.connection);
             let connected = Event::Connected {
                 connection,
@@ -131,14 +131,14 @@ impl Network {
         });
     }
 
-    pub(super) fn refused(&mut self, core: &mut Core, id: LinkId, refusal: Refusal) {
+    pub(super) fn refused(&mut self, core: &mut Core, id: LinkId, refusal: ConnectRefusal) {
         self.not_opened(core, id, |location| match refusal {
-            Refusal::Nobody => CloseReason::Unreachable {
+            ConnectRefusal::Nobody => CloseReason::Unreachable {
                 location,
                 detail: "nobody is there".to_owned(),
             },
             // The acceptor says so: a HELLO for another endpoint is made with another key.
-            Refusal::AnotherEndpoint => CloseReason::Peer {
+            ConnectRefusal::AnotherEndpoint => CloseReason::Peer {
                 detail: HandshakeError::Unproven { message: "HELLO" }.to_string(),
             },
         });
@@ -148,10 +148,15 @@ impl Network {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };
-        if link.side(End::Dialler).side == Side::Opening {
+        if link.side(ConnectionEnd::Dialler).side == LinkSide::Opening {
             let reason = why(link.location.clone());
-            self.end(core, id, End::Dialler, reason);
-            self.send_packet(core, id, End::Dialler, Packet::Goodbye { detail: None });
+            self.end(core, id, ConnectionEnd::Dialler, reason);
+            self.send_packet(
+                core,
+                id,
+                ConnectionEnd::Dialler,
+                Packet::Goodbye { detail: None },
+            );
         }
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 const HEAD_BYTES: usize = 48;
 
 /// A post that was not sent yet.
-pub(super) enum Post {
+pub(super) enum QueuedPost {
     Message(Message),
     Write {
         token: u64,
@@ -69,7 +69,7 @@ pub(super) enum Packet {
     },
 }
 
-impl Post {
+impl QueuedPost {
     pub(super) fn bytes(&self) -> usize {
         HEAD_BYTES
             + match self {
@@ -130,7 +130,7 @@ pub(super) struct Flight {
 /// One direction of a connection.
 #[derive(Default)]
 pub(super) struct Pipe {
-    pub(super) queued: VecDeque<Post>,
+    pub(super) queued: VecDeque<QueuedPost>,
     queued_bytes: usize,
     /// Packets that the receiver has not taken, in order.
     pub(super) wire: VecDeque<Flight>,
@@ -150,13 +150,13 @@ impl Pipe {
                 && self.queued_bytes + bytes <= conditions.queued_bytes
     }
 
-    pub(super) fn push(&mut self, post: Post) {
+    pub(super) fn push(&mut self, post: QueuedPost) {
         self.queued_bytes += post.bytes();
         self.queued.push_back(post);
     }
 
     /// Takes the next post, if the window has room for it.
-    pub(super) fn next(&mut self, conditions: &Conditions) -> Option<Post> {
+    pub(super) fn next(&mut self, conditions: &Conditions) -> Option<QueuedPost> {
         let bytes = self.queued.front()?.bytes();
         if self.wire_bytes > 0 && self.wire_bytes + bytes > conditions.window {
             return None;
@@ -207,7 +207,7 @@ impl Pipe {
     }
 
     /// Removes and returns the posts that were not sent.
-    pub(super) fn flush(&mut self) -> VecDeque<Post> {
+    pub(super) fn flush(&mut self) -> VecDeque<QueuedPost> {
         self.queued_bytes = 0;
         std::mem::take(&mut self.queued)
     }

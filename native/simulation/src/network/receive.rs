@@ -1,16 +1,16 @@
 //! Takes packets that arrive at a process or at its device.
 
-use super::link::Side;
+use super::link::LinkSide;
 use super::pipe::Packet;
 use super::Network;
 use crate::core::Core;
-use crate::step::{End, LinkId};
+use crate::step::{ConnectionEnd, LinkId};
 use faro_fabric::{CloseReason, ConnectionId, Event, Exposure, Outcome, RemoteRange};
 
 impl Network {
     /// Handles the arrival of a packet from that end: a device takes it at once, a process when it
     /// polls.
-    pub(super) fn arrived(&mut self, core: &mut Core, id: LinkId, from: End) {
+    pub(super) fn arrived(&mut self, core: &mut Core, id: LinkId, from: ConnectionEnd) {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
             return;
         };
@@ -18,15 +18,15 @@ impl Network {
         match to.side {
             // The connection has ended here: the packet is dropped. The other end learns of it by
             // the goodbye.
-            Side::Closed => while link.pipe(from).take(core.now, |_| true).is_some() {},
+            LinkSide::Closed => while link.pipe(from).take(core.now, |_| true).is_some() {},
             // The dialler has ended a connection that was not accepted yet, so nothing is left to
             // accept.
-            Side::Unknown => {
-                if link.side(from).side == Side::Closed {
+            LinkSide::Unknown => {
+                if link.side(from).side == LinkSide::Closed {
                     link.is_cut = true;
                 }
             }
-            Side::Opening | Side::Open => {
+            LinkSide::Opening | LinkSide::Open => {
                 let site = to.site;
                 if self.sites[site].kind.is_by_device() {
                     while self.take_one(core, id, from, Packet::is_one_sided) {}
@@ -40,7 +40,8 @@ impl Network {
     /// true if there are more.
     pub(super) fn receive(&mut self, core: &mut Core, site: usize) -> bool {
         let mut room = self.sites[site].pace.packets;
-        let mut from: Vec<(LinkId, End)> = self.sites[site].connections.values().copied().collect();
+        let mut from: Vec<(LinkId, ConnectionEnd)> =
+            self.sites[site].connections.values().copied().collect();
         if from.is_empty() {
             return false;
         }
@@ -63,7 +64,7 @@ impl Network {
         &mut self,
         core: &mut Core,
         id: LinkId,
-        from: End,
+        from: ConnectionEnd,
         which: impl Fn(&Packet) -> bool,
     ) -> bool {
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
@@ -84,7 +85,14 @@ impl Network {
     }
 
     /// Delivers the packet that was at place `at` of its pipe.
-    fn deliver(&mut self, core: &mut Core, id: LinkId, end: End, at: usize, packet: Packet) {
+    fn deliver(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        end: ConnectionEnd,
+        at: usize,
+        packet: Packet,
+    ) {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };

@@ -1,14 +1,14 @@
 //! Moves posts of processes to the wire.
 
-use super::pipe::{Packet, Post};
+use super::pipe::{Packet, QueuedPost};
 use super::Network;
 use crate::core::{Core, Time};
-use crate::step::{End, LinkId, NetworkStep, Step};
+use crate::step::{ConnectionEnd, LinkId, NetworkStep, RunStep};
 use faro_fabric::{ConnectionId, Event, Message, Outcome, Read, Rejected, Write};
 
 impl Network {
     /// Returns the link of a connection that is open.
-    fn open(&self, site: usize, connection: ConnectionId) -> Option<(LinkId, End)> {
+    fn open(&self, site: usize, connection: ConnectionId) -> Option<(LinkId, ConnectionEnd)> {
         let (id, end) = *self.sites[site].connections.get(&connection)?;
         self.links.get(&id)?.is_open(end).then_some((id, end))
     }
@@ -27,7 +27,7 @@ impl Network {
         (site, connection): (usize, ConnectionId),
         what: T,
         bytes: usize,
-        post: impl FnOnce(T, &mut super::link::SideState) -> Post,
+        post: impl FnOnce(T, &mut super::link::SideState) -> QueuedPost,
     ) -> Result<(), Rejected<T>> {
         let Some((id, end)) = self.open(site, connection) else {
             return Err(Rejected::NotConnected(what, connection));
@@ -54,7 +54,7 @@ impl Network {
     ) -> Result<(), Rejected<Message>> {
         let bytes = message.body.len();
         self.post(core, from, message, bytes, |message, _| {
-            Post::Message(message)
+            QueuedPost::Message(message)
         })
     }
 
@@ -65,7 +65,7 @@ impl Network {
         write: Write,
     ) -> Result<(), Rejected<Write>> {
         let bytes = write.length;
-        self.post(core, from, write, bytes, |write, _| Post::Write {
+        self.post(core, from, write, bytes, |write, _| QueuedPost::Write {
             token: write.token,
             source: write.source,
             offset: write.offset,
@@ -85,7 +85,7 @@ impl Network {
         let bytes = read.source.length as usize;
         self.post(core, from, read, bytes, |read, side| {
             side.reads.insert(read.token, read.target);
-            Post::ReadRequest {
+            QueuedPost::ReadRequest {
                 token: read.token,
                 source: read.source,
             }
@@ -97,18 +97,18 @@ impl Network {
         &mut self,
         core: &mut Core,
         id: LinkId,
-        from: End,
+        from: ConnectionEnd,
         token: u64,
         bytes: Option<Vec<u8>>,
     ) {
         if let Some(link) = self.links.get_mut(&id) {
-            link.pipe(from).push(Post::ReadReply { token, bytes });
+            link.pipe(from).push(QueuedPost::ReadReply { token, bytes });
             self.pump(core, id, from);
         }
     }
 
     /// Sends queued posts as far as the window allows.
-    pub(super) fn pump(&mut self, core: &mut Core, id: LinkId, from: End) {
+    pub(super) fn pump(&mut self, core: &mut Core, id: LinkId, from: ConnectionEnd) {
         let mut sent = false;
         loop {
             let Some(link) = self.links.get_mut(&id) else {
@@ -120,13 +120,13 @@ impl Network {
             };
             sent = true;
             let packet = match post {
-                Post::Message(message) => Packet::Message(message),
-                Post::ReadRequest { token, source } => Packet::ReadRequest { token, source },
-                Post::ReadReply { token, bytes } => {
+                QueuedPost::Message(message) => Packet::Message(message),
+                QueuedPost::ReadRequest { token, source } => Packet::ReadRequest { token, source },
+                QueuedPost::ReadReply { token, bytes } => {
                     let bytes = bytes.map(|bytes| self.on_the_wire(core, bytes));
                     Packet::ReadReply { token, bytes }
                 }
-                Post::Write {
+                QueuedPost::Write {
                     token,
                     source,
                     offset,
@@ -164,7 +164,7 @@ impl Network {
     fn write_left(
         &mut self,
         id: LinkId,
-        from: End,
+        from: ConnectionEnd,
         token: u64,
         source: std::sync::Arc<faro_pool::Lease>,
     ) {
@@ -194,7 +194,13 @@ impl Network {
         bytes
     }
 
-    pub(super) fn send_packet(&mut self, core: &mut Core, id: LinkId, from: End, packet: Packet) {
+    pub(super) fn send_packet(
+        &mut self,
+        core: &mut Core,
+        id: LinkId,
+        from: ConnectionEnd,
+        packet: Packet,
+    ) {
         let jitter = core.dice.time(Time::ZERO..self.conditions.jitter);
         let Some(link) = self.links.get_mut(&id).filter(|link| !link.is_cut) else {
             return;
@@ -203,6 +209,6 @@ impl Network {
         let site = link.side(from).site;
         self.sites[site].counters.sent(&packet);
         let arrives = link.pipe(from).send(core.now, delay, bandwidth, packet);
-        core.at(arrives, Step::Network(NetworkStep::Arrived(id, from)));
+        core.at(arrives, RunStep::Network(NetworkStep::Arrived(id, from)));
     }
 }

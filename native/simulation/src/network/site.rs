@@ -3,7 +3,7 @@
 use super::counters::SiteCounters;
 use super::Outage;
 use crate::core::Time;
-use crate::step::{End, LinkId};
+use crate::step::{ConnectionEnd, LinkId};
 use faro_fabric::{
     ConnectionId, Event, Exposure, FabricKind, Identity, RemoteRange, Revoked, Waker,
 };
@@ -42,7 +42,7 @@ impl Pace {
 }
 
 /// One fabric of one process.
-pub(crate) struct Site {
+pub(crate) struct SimulatedSite {
     pub(crate) node: usize,
     /// Number of the node's progress thread that polls it.
     pub(crate) place: usize,
@@ -56,7 +56,7 @@ pub(crate) struct Site {
     pub(super) events: VecDeque<Event>,
     /// Connections that peers have begun and that are not accepted yet.
     pub(super) dials: VecDeque<LinkId>,
-    pub(super) connections: BTreeMap<ConnectionId, (LinkId, End)>,
+    pub(super) connections: BTreeMap<ConnectionId, (LinkId, ConnectionEnd)>,
     pub(super) exposures: BTreeMap<u64, Exposed>,
     pub(super) counters: SiteCounters,
     next_connection: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Site {
     rung: Arc<AtomicBool>,
 }
 
-impl Site {
+impl SimulatedSite {
     pub(super) fn new(
         (node, place): (usize, usize),
         kind: FabricKind,
@@ -115,7 +115,7 @@ impl Site {
         self.rung.swap(false, Ordering::AcqRel)
     }
 
-    pub(super) fn new_connection(&mut self, link: LinkId, end: End) -> ConnectionId {
+    pub(super) fn new_connection(&mut self, link: LinkId, end: ConnectionEnd) -> ConnectionId {
         let id = ConnectionId(self.next_connection);
         self.next_connection += 1;
         self.connections.insert(id, (link, end));

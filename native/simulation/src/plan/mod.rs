@@ -7,8 +7,8 @@ pub use profiles::Profile;
 use crate::core::Time;
 use crate::dice::Dice;
 use crate::network::{Conditions, Pace};
-use crate::outputs::{Outputs, Size, UNKNOWN};
-use crate::step::Action;
+use crate::outputs::{MapOutputs, Size, UNKNOWN};
+use crate::step::PlannedAction;
 use faro_endpoint::{ExchangePolicy, Staging};
 use faro_fabric::FabricKind;
 use faro_wire::BlockId;
@@ -17,19 +17,19 @@ use std::time::Duration;
 
 /// A request of the plan.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct PlannedRequest {
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) blocks: Vec<BlockId>,
     /// The time for which the caller keeps the blocks.
     pub(crate) keeps: Duration,
-    /// True if no fault of the plan affects it. Then it must succeed within `Plan::healthy_bound`.
+    /// True if no fault of the plan affects it. Then it must succeed within `RunPlan::healthy_bound`.
     pub(crate) is_healthy: bool,
 }
 
 /// A process of the plan.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
+pub(crate) struct PlannedNode {
     pub(crate) fabrics: Vec<FabricKind>,
     pub(crate) staging: Staging,
     pub(crate) pace: Pace,
@@ -39,7 +39,7 @@ pub(crate) struct Node {
 
 /// Everything that a seed decides before a run begins.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct RunPlan {
     pub(crate) profile: Profile,
     pub(crate) conditions: Conditions,
     /// Number of a file's pages in memory, out of 256 that are asked for.
@@ -49,9 +49,9 @@ pub(crate) struct Plan {
     pub(crate) idle_release: Duration,
     /// Maximum time of a request without progress.
     pub(crate) timeout: Duration,
-    pub(crate) nodes: Vec<Node>,
-    pub(crate) requests: Vec<Request>,
-    pub(crate) actions: Vec<(Time, Action)>,
+    pub(crate) nodes: Vec<PlannedNode>,
+    pub(crate) requests: Vec<PlannedRequest>,
+    pub(crate) actions: Vec<(Time, PlannedAction)>,
     /// Pairs of processes whose connections are lost.
     pub(crate) bad_pairs: BTreeSet<(usize, usize)>,
     /// Pairs of processes with a slow link, and the factor by which it is slower.
@@ -65,9 +65,9 @@ pub(crate) struct Plan {
 pub(crate) const MILLI: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
-impl Plan {
+impl RunPlan {
     /// Returns the plan of a seed.
-    pub(crate) fn roll(profile: Profile, dice: &mut Dice, outputs: &Outputs) -> Self {
+    pub(crate) fn roll(profile: Profile, dice: &mut Dice, outputs: &MapOutputs) -> Self {
         let both = vec![FabricKind::Verbs, FabricKind::Tcp];
         let choices = [
             vec![FabricKind::Tcp],
@@ -76,7 +76,7 @@ impl Plan {
             both,
         ];
         let fabrics = choices[dice.place(choices.len())].clone();
-        let node = Node {
+        let node = PlannedNode {
             fabrics,
             staging: Staging::OnDemand,
             pace: Pace::FAST,
@@ -104,7 +104,7 @@ impl Plan {
             calm: SECOND,
         };
         profiles::fill(&mut plan, dice, outputs);
-        plan.actions.push((plan.calm, Action::Calm));
+        plan.actions.push((plan.calm, PlannedAction::Calm));
         plan.judge_health();
         plan
     }
@@ -115,9 +115,9 @@ impl Plan {
         nodes: usize,
         reads: &[(usize, usize)],
         dice: &mut Dice,
-        outputs: &Outputs,
+        outputs: &MapOutputs,
     ) -> Self {
-        let node = Node {
+        let node = PlannedNode {
             fabrics: vec![FabricKind::Verbs],
             staging: Staging::OnDemand,
             pace: Pace::FAST,
@@ -144,7 +144,7 @@ impl Plan {
             let at = dice.time(Duration::ZERO..SECOND);
             plan.ask_for(dice, outputs, *pair, Size::Tiny, 1, at);
         }
-        plan.actions.push((plan.calm, Action::Calm));
+        plan.actions.push((plan.calm, PlannedAction::Calm));
         plan.judge_health();
         plan
     }
@@ -154,7 +154,7 @@ impl Plan {
         self.nodes = vec![self.nodes[0].clone(); count];
     }
 
-    fn act(&mut self, at: Time, action: Action) {
+    fn act(&mut self, at: Time, action: PlannedAction) {
         self.actions.push((at, action));
     }
 
@@ -162,7 +162,7 @@ impl Plan {
     fn ask(
         &mut self,
         dice: &mut Dice,
-        outputs: &Outputs,
+        outputs: &MapOutputs,
         (from, to): (usize, usize),
         size: Size,
         at: Time,
@@ -181,16 +181,16 @@ impl Plan {
     fn ask_for(
         &mut self,
         dice: &mut Dice,
-        outputs: &Outputs,
+        outputs: &MapOutputs,
         (from, to): (usize, usize),
         size: Size,
         blocks: u64,
         at: Time,
     ) -> usize {
-        let mut map = Outputs::map(dice, size);
+        let mut map = MapOutputs::map(dice, size);
         let blocks = (0..blocks).map(|_| {
             if dice.chance(100) {
-                map = Outputs::map(dice, size);
+                map = MapOutputs::map(dice, size);
             }
             let mut block = outputs.block(dice, 0, map);
             if dice.chance(5) {
@@ -204,7 +204,7 @@ impl Plan {
             false => dice.time(MILLI..MILLI * 50),
         };
         self.push_request(
-            Request {
+            PlannedRequest {
                 from,
                 to,
                 blocks,
@@ -215,17 +215,17 @@ impl Plan {
         )
     }
 
-    fn push_request(&mut self, request: Request, at: Time) -> usize {
+    fn push_request(&mut self, request: PlannedRequest, at: Time) -> usize {
         self.requests.push(request);
         let number = self.requests.len() - 1;
-        self.act(at, Action::Ask(number));
+        self.act(at, PlannedAction::Ask(number));
         number
     }
 
     fn cut(&mut self, pair: (usize, usize), at: Time) {
         self.bad_pairs
             .insert((pair.0.min(pair.1), pair.0.max(pair.1)));
-        self.act(at, Action::Cut(pair.0, pair.1));
+        self.act(at, PlannedAction::Cut(pair.0, pair.1));
     }
 
     fn judge_health(&mut self) {
@@ -233,7 +233,7 @@ impl Plan {
             .actions
             .iter()
             .filter_map(|(_, action)| match action {
-                Action::Cancel(request) => Some(*request),
+                PlannedAction::Cancel(request) => Some(*request),
                 _ => None,
             })
             .collect();

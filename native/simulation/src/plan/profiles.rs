@@ -1,10 +1,10 @@
 //! The kinds of runs. Each has its own faults, so that a run shows how one fault affects others.
 
-use super::{Plan, MILLI, SECOND};
+use super::{RunPlan, MILLI, SECOND};
 use crate::dice::Dice;
 use crate::network::Pace;
-use crate::outputs::{Outputs, Size};
-use crate::step::Action;
+use crate::outputs::{MapOutputs, Size};
+use crate::step::PlannedAction;
 use faro_endpoint::Staging;
 use faro_fabric::FabricKind;
 use faro_wire::BlockId;
@@ -54,7 +54,7 @@ impl Profile {
     ];
 }
 
-pub(super) fn fill(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+pub(super) fn fill(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     match plan.profile {
         Profile::Calm => calm(plan, dice, outputs),
         Profile::Network => {
@@ -87,7 +87,7 @@ pub(super) fn fill(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
 }
 
 /// Plans requests between all processes, most of them at once and in both directions.
-fn traffic(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+fn traffic(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     let count = 2 + dice.place(4);
     plan.processes(count);
     let requests = dice.number(8..32);
@@ -112,23 +112,23 @@ fn traffic(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
         let request = plan.ask(dice, outputs, (from, to), size, at);
         if dice.chance(60) {
             let at = at + dice.time(Duration::ZERO..MILLI * 30);
-            plan.act(at, Action::Cancel(request));
+            plan.act(at, PlannedAction::Cancel(request));
         }
     }
 }
 
-fn calm(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+fn calm(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     traffic(plan, dice, outputs);
 }
 
 /// Chooses a process for a fault, and marks it as disturbed.
-fn victim(plan: &mut Plan, dice: &mut Dice) -> usize {
+fn victim(plan: &mut RunPlan, dice: &mut Dice) -> usize {
     let node = dice.place(plan.nodes.len());
     plan.nodes[node].is_disturbed = true;
     node
 }
 
-fn network(plan: &mut Plan, dice: &mut Dice) {
+fn network(plan: &mut RunPlan, dice: &mut Dice) {
     plan.conditions.corrupt = dice.one_of(&[0, 0, 5, 50]);
     plan.conditions.silent_losses = dice.one_of(&[0, 100, 500, 1_000]);
     let count = plan.nodes.len();
@@ -148,7 +148,7 @@ fn network(plan: &mut Plan, dice: &mut Dice) {
 
 /// Plans clients that ask a server for many blocks and stop in the middle, and others that ask it
 /// afterwards.
-fn silent_readers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+fn silent_readers(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     // Eight stopped clients would hold all permits that a bounded policy gives to stragglers and
     // others; more peers would then wait for half of the timeout (see `schedule` in faro-endpoint).
     let (silent, honest) = (3 + dice.place(5), 1 + dice.place(2));
@@ -186,7 +186,7 @@ fn silent_readers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
         } else {
             MILLI..stop
         });
-        plan.act(at, Action::Sleep(node));
+        plan.act(at, PlannedAction::Sleep(node));
     }
     for node in silent + 1..=silent + honest {
         for _ in 0..dice.number(2..6) {
@@ -199,7 +199,7 @@ fn silent_readers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
 
 /// Plans a client that asks servers for many blocks. Some servers stop in the middle; the client
 /// asks others afterwards.
-fn silent_servers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+fn silent_servers(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     let (silent, honest) = (1 + dice.place(3), 1 + dice.place(2));
     plan.processes(1 + silent + honest);
     plan.timeout = SECOND * 60;
@@ -214,7 +214,7 @@ fn silent_servers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
             plan.ask(dice, outputs, (0, node), size, at);
         }
         let at = dice.time(MILLI / 2..stop);
-        plan.act(at, Action::Sleep(node));
+        plan.act(at, PlannedAction::Sleep(node));
     }
     for node in silent + 1..=silent + honest {
         for _ in 0..dice.number(2..8) {
@@ -225,7 +225,7 @@ fn silent_servers(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     }
 }
 
-fn slow_readers(plan: &mut Plan, dice: &mut Dice) {
+fn slow_readers(plan: &mut RunPlan, dice: &mut Dice) {
     for _ in 0..dice.number(1..3) {
         let node = victim(plan, dice);
         plan.nodes[node].pace = Pace {
@@ -235,14 +235,14 @@ fn slow_readers(plan: &mut Plan, dice: &mut Dice) {
     }
 }
 
-fn shortage(plan: &mut Plan, dice: &mut Dice) {
+fn shortage(plan: &mut RunPlan, dice: &mut Dice) {
     for _ in 0..dice.number(1..5) {
         let node = victim(plan, dice);
         let at = dice.time(Duration::ZERO..MILLI * 200);
         let pages = 40 + dice.place(100);
-        plan.act(at, Action::Hog { node, pages });
+        plan.act(at, PlannedAction::Hog { node, pages });
         let after = dice.one_of(&[MILLI * 30, SECOND, SECOND * 8]);
-        plan.act(at + after, Action::Unhog(node));
+        plan.act(at + after, PlannedAction::Unhog(node));
     }
     // Blocks that callers keep hold memory that others wait for.
     for request in &mut plan.requests {
@@ -255,7 +255,7 @@ fn shortage(plan: &mut Plan, dice: &mut Dice) {
 
 /// Plans shuffles whose outputs are staged when they are committed, read from the cache, and
 /// forgotten.
-fn staging(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+fn staging(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     let clients = 1 + dice.place(3);
     plan.processes(1 + clients);
     plan.nodes[0].staging = Staging::OnCommit;
@@ -263,9 +263,9 @@ fn staging(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     for shuffle in 1..=dice.number(3..9) as u32 {
         let mut maps = Vec::new();
         for size in [Size::Middle, Size::Large, Size::Small] {
-            let map = Outputs::map(dice, size);
+            let map = MapOutputs::map(dice, size);
             let node = 0;
-            plan.act(at, Action::Commit { node, shuffle, map });
+            plan.act(at, PlannedAction::Commit { node, shuffle, map });
             maps.push(map);
         }
         at += dice.time(MILLI..MILLI * 5);
@@ -276,7 +276,7 @@ fn staging(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
                 let blocks: Vec<BlockId> = (0..blocks)
                     .map(|_| outputs.block(dice, shuffle, map))
                     .collect();
-                let request = super::Request {
+                let request = super::PlannedRequest {
                     from,
                     to: 0,
                     blocks,
@@ -288,32 +288,32 @@ fn staging(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
             }
         }
         at += dice.time(MILLI * 2..MILLI * 300);
-        plan.act(at, Action::Forget(shuffle));
+        plan.act(at, PlannedAction::Forget(shuffle));
     }
     plan.calm = at + SECOND;
 }
 
-fn restarts(plan: &mut Plan, dice: &mut Dice) {
+fn restarts(plan: &mut RunPlan, dice: &mut Dice) {
     for _ in 0..dice.number(1..5) {
         let node = victim(plan, dice);
         let within = dice.one_of(&[MILLI * 2, MILLI * 20, MILLI * 600]);
         let at = dice.time(Duration::ZERO..within);
-        plan.act(at, Action::Restart(node));
+        plan.act(at, PlannedAction::Restart(node));
     }
     plan.conditions.silent_losses = dice.one_of(&[0, 100, 1_000]);
 }
 
-fn devices(plan: &mut Plan, dice: &mut Dice) {
+fn devices(plan: &mut RunPlan, dice: &mut Dice) {
     for _ in 0..dice.number(1..3) {
         let node = victim(plan, dice);
         let within = dice.one_of(&[MILLI, MILLI * 10, MILLI * 400]);
         let at = dice.time(Duration::ZERO..within);
-        plan.act(at, Action::LoseDevice(node));
+        plan.act(at, PlannedAction::LoseDevice(node));
     }
 }
 
 /// Plans clients that ask for more blocks at once than the server can remember.
-fn busy(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+fn busy(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     let clients = 2 + dice.place(4);
     plan.processes(1 + clients);
     plan.timeout = SECOND * 30;
@@ -327,7 +327,7 @@ fn busy(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     }
 }
 
-fn mixed(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
+fn mixed(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     traffic(plan, dice, outputs);
     if dice.chance(500) {
         network(plan, dice);
@@ -347,9 +347,9 @@ fn mixed(plan: &mut Plan, dice: &mut Dice, outputs: &Outputs) {
     if dice.chance(500) {
         let node = victim(plan, dice);
         let at = dice.time(Duration::ZERO..MILLI * 100);
-        plan.act(at, Action::Sleep(node));
+        plan.act(at, PlannedAction::Sleep(node));
         let wakes = at + dice.one_of(&[MILLI * 50, SECOND * 3, SECOND * 12]);
-        plan.act(wakes, Action::Wake(node));
+        plan.act(wakes, PlannedAction::Wake(node));
         plan.calm = plan.calm.max(wakes);
     }
 }

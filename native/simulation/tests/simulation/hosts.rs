@@ -1,10 +1,10 @@
 //! Tests how many connections node services save.
 
 use super::outputs;
-use faro_simulation::{Connections, Hosts};
+use faro_simulation::{Cluster, HostConnections};
 
-fn count(hosts: usize, executors: usize, services: bool, one_host: bool) -> Connections {
-    let hosts = Hosts {
+fn count(hosts: usize, executors: usize, services: bool, one_host: bool) -> HostConnections {
+    let hosts = Cluster {
         hosts,
         executors,
         services,
@@ -25,7 +25,7 @@ fn with_services_an_executor_has_one_connection_to_each_host() {
     let (direct, by_services) = (count(6, 4, false, true), count(6, 4, true, true));
     assert_eq!(
         direct,
-        Connections {
+        HostConnections {
             executor: 23,
             executor_to_others: 20,
             service: 0,
@@ -34,7 +34,7 @@ fn with_services_an_executor_has_one_connection_to_each_host() {
     );
     assert_eq!(
         by_services,
-        Connections {
+        HostConnections {
             executor: 6,
             executor_to_others: 5,
             service: 24,

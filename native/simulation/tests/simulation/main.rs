@@ -6,13 +6,13 @@ mod kept;
 mod same_trace;
 mod seeds;
 
-use faro_simulation::{Outputs, Report, Seed};
+use faro_simulation::{MapOutputs, Report, Seed};
 use std::sync::OnceLock;
 
 /// Returns the map outputs that all tests share.
-fn outputs() -> &'static Outputs {
-    static OUTPUTS: OnceLock<Outputs> = OnceLock::new();
-    OUTPUTS.get_or_init(|| Outputs::write().unwrap())
+fn outputs() -> &'static MapOutputs {
+    static OUTPUTS: OnceLock<MapOutputs> = OnceLock::new();
+    OUTPUTS.get_or_init(|| MapOutputs::write().unwrap())
 }
 
 /// Runs a seed and panics if an invariant is violated.

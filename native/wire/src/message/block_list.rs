@@ -8,7 +8,7 @@
 //! The map outputs of one server whose ids are evenly spaced take one step, whatever their number; other ids take
 //! two to three bytes each. A list of unrelated blocks is a list of ranges of one output each.
 
-use super::body::Body;
+use super::body::BodyReader;
 use crate::block::BlockId;
 use crate::WireError;
 use integer_encoding::VarInt;
@@ -34,7 +34,7 @@ pub(super) fn put(out: &mut Vec<u8>, blocks: &[BlockId]) {
 }
 
 /// Reads `count` blocks, named as [`put`] names them and in no other way: equal requests are equal bytes.
-pub(super) fn read(body: &mut Body<'_>, count: usize) -> Result<Vec<BlockId>, WireError> {
+pub(super) fn read(body: &mut BodyReader<'_>, count: usize) -> Result<Vec<BlockId>, WireError> {
     let received = body.rest();
     let blocks = ranges(body, count)?;
     let mut canonical = Vec::with_capacity(received.len());
@@ -48,7 +48,7 @@ pub(super) fn read(body: &mut Body<'_>, count: usize) -> Result<Vec<BlockId>, Wi
     })
 }
 
-fn ranges(body: &mut Body<'_>, count: usize) -> Result<Vec<BlockId>, WireError> {
+fn ranges(body: &mut BodyReader<'_>, count: usize) -> Result<Vec<BlockId>, WireError> {
     let mut blocks = Vec::with_capacity(count);
     while blocks.len() < count {
         let mut block = BlockId {
@@ -73,15 +73,12 @@ fn ranges(body: &mut Body<'_>, count: usize) -> Result<Vec<BlockId>, WireError> 
 }
 
 /// Takes a count from 1 to `max`.
-fn repeats(body: &mut Body<'_>, what: &'static str, max: usize) -> Result<usize, WireError> {
+fn repeats(body: &mut BodyReader<'_>, what: &'static str, max: usize) -> Result<usize, WireError> {
     let got = body.var::<u64>()?;
     if got == 0 {
         return Err(WireError::BadValue { what, got });
     }
-    if got > max as u64 {
-        let limit = max as u64;
-        return Err(WireError::TooLarge { what, got, limit });
-    }
+    WireError::check_limit(what, got, max as u64)?;
     Ok(got as usize)
 }
 

@@ -6,12 +6,12 @@ use integer_encoding::VarInt;
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 /// The rest of a body.
-pub(super) struct Body<'a> {
+pub(super) struct BodyReader<'a> {
     what: &'static str,
     rest: &'a [u8],
 }
 
-impl<'a> Body<'a> {
+impl<'a> BodyReader<'a> {
     pub(super) fn new(what: &'static str, rest: &'a [u8]) -> Self {
         Self { what, rest }
     }
@@ -25,13 +25,7 @@ impl<'a> Body<'a> {
     /// Takes a count of at most `limit`, by which memory may be allocated.
     pub(super) fn count(&mut self, what: &'static str, limit: u32) -> Result<usize, WireError> {
         let got = self.u32()?;
-        if got > limit {
-            return Err(WireError::TooLarge {
-                what,
-                got: u64::from(got),
-                limit: u64::from(limit),
-            });
-        }
+        WireError::check_limit(what, u64::from(got), u64::from(limit))?;
         Ok(got as usize)
     }
 

@@ -33,7 +33,7 @@
 //! the part. A `CLEAR_TO_SEND` without buffers stands for an empty part: nothing is written, but the
 //! shapes are compared. A `DATA_READY` follows the writes it names on the same connection.
 
-use super::body::{put_detail, put_u32, Body};
+use super::body::{put_detail, put_u32, BodyReader};
 use super::fetch::buffers;
 use super::{RemoteBuffer, WrittenBuffer, MAX_BUFFERS, MAX_DETAIL_BYTES};
 use crate::WireError;
@@ -71,7 +71,7 @@ impl Join {
     /// `Truncated`, `Trailing`; `BadValue` for a rank beyond the ranks or a reserved field that is not
     /// zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("JOIN", body);
+        let mut body = BodyReader::new("JOIN", body);
         let join: Self = body.one()?;
         body.zero(join.reserved.get())?;
         for rank in [join.from_rank, join.to_rank] {
@@ -147,7 +147,7 @@ impl ClearToSend {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for an unknown element, operation or mode,
     /// chunks whose numbers overflow, an empty buffer, one whose end overflows, or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("CLEAR_TO_SEND", body);
+        let mut body = BodyReader::new("CLEAR_TO_SEND", body);
         let head: ClearToSendHead = body.one()?;
         for (what, value, max) in [
             ("element of CLEAR_TO_SEND", head.element, 2),
@@ -160,13 +160,8 @@ impl ClearToSend {
             }
         }
         let count = head.buffers.get();
-        if count > MAX_BUFFERS {
-            return Err(WireError::TooLarge {
-                what: "CLEAR_TO_SEND buffers",
-                got: u64::from(count),
-                limit: u64::from(MAX_BUFFERS),
-            });
-        }
+        let limit = u64::from(MAX_BUFFERS);
+        WireError::check_limit("CLEAR_TO_SEND buffers", u64::from(count), limit)?;
         if head.first_chunk.get().checked_add(count).is_none() {
             return Err(WireError::BadValue {
                 what: "first chunk of CLEAR_TO_SEND",
@@ -226,17 +221,12 @@ impl DataReady {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no buffers, an empty one or a reserved
     /// field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("DATA_READY", body);
+        let mut body = BodyReader::new("DATA_READY", body);
         let head: DataReadyHead = body.one()?;
         body.zero(head.reserved.get())?;
         body.nonzero("DATA_READY buffers", head.buffers.get())?;
-        if head.buffers.get() > MAX_BUFFERS {
-            return Err(WireError::TooLarge {
-                what: "DATA_READY buffers",
-                got: u64::from(head.buffers.get()),
-                limit: u64::from(MAX_BUFFERS),
-            });
-        }
+        let (got, limit) = (u64::from(head.buffers.get()), u64::from(MAX_BUFFERS));
+        WireError::check_limit("DATA_READY buffers", got, limit)?;
         let buffers: Vec<WrittenBuffer> = body.array(head.buffers.get() as usize)?;
         for buffer in &buffers {
             body.nonzero("length of a written buffer", buffer.length.get())?;
@@ -305,7 +295,7 @@ impl Abort {
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`, `NotUtf8`; `BadValue` for an unknown cause.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("ABORT", body);
+        let mut body = BodyReader::new("ABORT", body);
         let round: U64 = body.one()?;
         let (from_rank, culprit) = (body.u32()?, body.u32()?);
         let cause = AbortCause::try_from(body.u32()?)?;

@@ -6,7 +6,7 @@
 //!  8 n x WrittenBuffer
 //! ```
 
-use super::body::{put_u32, Body};
+use super::body::{put_u32, BodyReader};
 use super::MAX_BUFFERS;
 use crate::WireError;
 use zerocopy::little_endian::U32;
@@ -54,7 +54,7 @@ impl DataWritten {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for a `last` that is neither 0 nor 1, an
     /// empty buffer, a reserved field that is not zero, or a message with neither a buffer nor `last`.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("DATA_WRITTEN", body);
+        let mut body = BodyReader::new("DATA_WRITTEN", body);
         let count = body.count("DATA_WRITTEN buffers", MAX_BUFFERS)?;
         let last = match body.u32()? {
             0 => false,

@@ -7,7 +7,7 @@
 //! 12 detail, UTF-8
 //! ```
 
-use super::body::{put_detail, put_u32, Body};
+use super::body::{put_detail, put_u32, BodyReader};
 use super::MAX_DETAIL_BYTES;
 use crate::WireError;
 
@@ -54,7 +54,7 @@ impl Failed {
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`, `NotUtf8`; `BadValue` for an unknown code.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("FAILED", body);
+        let mut body = BodyReader::new("FAILED", body);
         let code = FailureCode::try_from(body.u32()?)?;
         let retry_ms = body.u32()?;
         if retry_ms > 0 && code != FailureCode::Busy {

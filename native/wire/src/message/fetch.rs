@@ -9,7 +9,7 @@
 //!  16 n x RemoteBuffer, ranges that name b blocks (see `block_list`)
 //! ```
 
-use super::body::{put_u32, Body};
+use super::body::{put_u32, BodyReader};
 use super::{block_list, MAX_BLOCKS, MAX_BUFFERS};
 use crate::block::BlockId;
 use crate::WireError;
@@ -54,7 +54,10 @@ pub struct MoreBuffers {
 }
 
 /// Reads `count` buffers, none of them empty or beyond the last address.
-pub(super) fn buffers(body: &mut Body<'_>, count: usize) -> Result<Vec<RemoteBuffer>, WireError> {
+pub(super) fn buffers(
+    body: &mut BodyReader<'_>,
+    count: usize,
+) -> Result<Vec<RemoteBuffer>, WireError> {
     let buffers: Vec<RemoteBuffer> = body.array(count)?;
     for buffer in &buffers {
         body.nonzero("length of a buffer", buffer.length.get())?;
@@ -89,7 +92,7 @@ impl Fetch {
     /// an empty buffer, one whose end overflows, an unknown flag, an integer of more than 64 bits
     /// or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("FETCH", body);
+        let mut body = BodyReader::new("FETCH", body);
         let deadline_ms = body.u32()?;
         let buffers = body.count("FETCH buffers", MAX_BUFFERS)?;
         let blocks = body.count("FETCH blocks", MAX_BLOCKS)?;
@@ -133,7 +136,7 @@ impl MoreBuffers {
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for no buffers, an empty one, one whose end
     /// overflows or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("MORE_BUFFERS", body);
+        let mut body = BodyReader::new("MORE_BUFFERS", body);
         let count = body.count("MORE_BUFFERS buffers", MAX_BUFFERS)?;
         let reserved = body.u32()?;
         body.zero(reserved)?;

@@ -6,7 +6,7 @@
 //!  8 b x BlockEntry
 //! ```
 
-use super::body::{put_u32, Body};
+use super::body::{put_u32, BodyReader};
 use super::MAX_BLOCKS;
 use crate::{BlockStatus, WireError};
 use zerocopy::little_endian::{U32, U64};
@@ -73,7 +73,7 @@ impl FetchResponse {
     /// on a block whose status is not `Ok`, lengths whose sum exceeds `i64::MAX` (Java's long), or a
     /// reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("FETCH_RESPONSE", body);
+        let mut body = BodyReader::new("FETCH_RESPONSE", body);
         let count = body.count("FETCH_RESPONSE blocks", MAX_BLOCKS)?;
         let reserved = body.u32()?;
         body.zero(reserved)?;

@@ -3,7 +3,7 @@
 //! A frame is decoded once, when it arrives. A new message is one variant here, and the compiler
 //! then names every `match` that has to handle it.
 
-use super::body::Body;
+use super::body::BodyReader;
 use super::{
     Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join, MoreBuffers,
     ReadOffer,
@@ -69,7 +69,7 @@ impl Incoming {
             kind::FETCH => Self::ToServer(ToServer::Fetch(Fetch::decode(body)?)),
             kind::MORE_BUFFERS => Self::ToServer(ToServer::MoreBuffers(MoreBuffers::decode(body)?)),
             kind::CANCEL => {
-                Body::new("CANCEL", body).end()?;
+                BodyReader::new("CANCEL", body).end()?;
                 Self::ToServer(ToServer::Cancel)
             }
             kind::FETCH_RESPONSE => {

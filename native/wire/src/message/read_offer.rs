@@ -13,7 +13,7 @@
 //! agrees. The server sends nothing more for this request: the client asks for the rest with
 //! another `FETCH` that sets `writes_only`.
 
-use super::body::{put_u32, Body};
+use super::body::{put_u32, BodyReader};
 use super::RemoteBuffer;
 use crate::WireError;
 use zerocopy::little_endian::{U32, U64};
@@ -76,7 +76,7 @@ impl ReadOffer {
     /// `BadValue` for no slices, an empty one, an odd version, a slot beyond the versions, memory
     /// whose end overflows, or a reserved field that is not zero.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
-        let mut body = Body::new("READ_OFFER", body);
+        let mut body = BodyReader::new("READ_OFFER", body);
         let count = body.count("READ_OFFER slices", MAX_OFFERED_SLICES)?;
         let reserved = body.u32()?;
         body.zero(reserved)?;
@@ -97,13 +97,11 @@ impl ReadOffer {
             body.zero(slice.reserved.get())?;
             let length = slice.length.get();
             body.nonzero("length of a slice", length)?;
-            if length > MAX_OFFERED_SLICE_BYTES {
-                return Err(WireError::TooLarge {
-                    what: "length of a slice",
-                    got: u64::from(length),
-                    limit: u64::from(MAX_OFFERED_SLICE_BYTES),
-                });
-            }
+            WireError::check_limit(
+                "length of a slice",
+                u64::from(length),
+                u64::from(MAX_OFFERED_SLICE_BYTES),
+            )?;
             body.range("offset of a slice", slice.offset.get(), length)?;
             if slice.slot.get() >= slots {
                 return Err(WireError::BadValue {

@@ -119,7 +119,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Read>, SourceError> {
     Ok(match name.rsplit('.').next() {
         Some("lz4") => Box::new(lz4::Lz4Block::new(file)),
         Some("snappy") => Box::new(snappy::Snappy::new(file)),
-        Some("zstd") => Box::new(zstd::Zstd::new(file)),
+        Some("zstd") => Box::new(zstd::ZstdSource::new(file)),
         Some("lzf") => {
             let path = path.to_owned();
             return Err(SourceError::Codec { path, codec: "lzf" });

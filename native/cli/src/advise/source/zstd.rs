@@ -4,14 +4,14 @@ use super::{invalid, truncated};
 use std::io::{self, BufRead, Read};
 use zstd_safe::{get_error_name, DCtx, InBuffer, OutBuffer};
 
-pub struct Zstd<R> {
+pub struct ZstdSource<R> {
     from: R,
     context: DCtx<'static>,
     /// Decompressed data may be left in the context, or the current frame has no end yet.
     open: bool,
 }
 
-impl<R: BufRead> Zstd<R> {
+impl<R: BufRead> ZstdSource<R> {
     pub fn new(from: R) -> Self {
         Self {
             from,
@@ -21,7 +21,7 @@ impl<R: BufRead> Zstd<R> {
     }
 }
 
-impl<R: BufRead> Read for Zstd<R> {
+impl<R: BufRead> Read for ZstdSource<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if to.is_empty() {
             return Ok(0);

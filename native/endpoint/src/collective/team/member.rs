@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// A member whose team does not exist yet. Others need its [`bootstrap_id`](Self::bootstrap_id);
 /// with the ids of all members it joins its [`Team`]. Dropping it before that ends it.
-pub struct Member {
+pub struct TeamMember {
     dispatch: Arc<Dispatch>,
     pool: Arc<Pool>,
     card: Card,
@@ -22,7 +22,7 @@ pub struct Member {
     joined: bool,
 }
 
-impl Member {
+impl TeamMember {
     pub(crate) fn new(
         dispatch: Arc<Dispatch>,
         pool: Arc<Pool>,
@@ -95,7 +95,7 @@ impl Member {
     }
 }
 
-impl Drop for Member {
+impl Drop for TeamMember {
     fn drop(&mut self) {
         if !self.joined {
             self.dispatch.leave(self.number, &unknown_member(u32::MAX));

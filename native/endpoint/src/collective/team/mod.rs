@@ -4,12 +4,12 @@ mod member;
 mod partners;
 mod parts;
 
-pub use member::Member;
+pub use member::TeamMember;
 
 use super::dispatch::Dispatch;
-use super::members::{Mailbox, MemberEvent, Reply};
+use super::members::{Mailbox, MemberEvent, ReplyPath};
 use super::round::{Grouping, NanPolicy, Operation, Round, RoundShape};
-use super::step::Step;
+use super::step::MemberStep;
 use super::{Array, CollectiveError};
 use faro_exchange::collective::Plan;
 use faro_pool::{Lease, Pool};
@@ -52,7 +52,7 @@ pub struct Team {
     rounds: u64,
     failed: Option<CollectiveError>,
     /// CLEAR_TO_SEND for later steps.
-    early: Vec<(Reply, ClearToSend)>,
+    early: Vec<(ReplyPath, ClearToSend)>,
     /// The page that this team keeps whatever the arena's state; `None` while a partner may write it.
     home: Option<Lease>,
     /// The plan of the last exact grouping, which is the same in every round.
@@ -195,7 +195,7 @@ impl Team {
 
     fn step(&mut self, run: &mut RoundRun<'_>, plan: &Plan) -> Result<(), CollectiveError> {
         let (elements, size) = (run.array.len(), run.array.element().bytes());
-        let mut step = Step::new(plan, run.step, self.rank, elements, size);
+        let mut step = MemberStep::new(plan, run.step, self.rank, elements, size);
         for partner in step.partners() {
             self.join(partner as usize)?;
         }
@@ -224,7 +224,7 @@ impl Team {
     }
 
     /// Fails the step if it cannot end: a member is gone, the deadline has passed, the caller stops.
-    fn look(&self, run: &mut RoundRun<'_>, step: &Step) -> Result<(), CollectiveError> {
+    fn look(&self, run: &mut RoundRun<'_>, step: &MemberStep) -> Result<(), CollectiveError> {
         let needed = step.needed();
         for rank in &needed {
             let gone = &self.partners[*rank as usize].gone;
@@ -267,7 +267,7 @@ impl Team {
     fn on_event(
         &mut self,
         run: &mut RoundRun<'_>,
-        step: &mut Step,
+        step: &mut MemberStep,
         event: MemberEvent,
     ) -> Result<(), CollectiveError> {
         match event {

@@ -1,10 +1,10 @@
 //! The parts of an array, out and in: pages offered to partners, pages that they offer, what arrived.
 
 use super::{RoundRun, Team, LOOK, MAX_EARLY, WINDOW};
-use crate::collective::members::Reply;
+use crate::collective::members::ReplyPath;
 use crate::collective::pending::{PostedWrite, ReceiveBuffer, What};
 use crate::collective::round::RoundShape;
-use crate::collective::step::Step;
+use crate::collective::step::MemberStep;
 use crate::collective::CollectiveError;
 use faro_exchange::collective::Action;
 use faro_fabric::RemoteRange;
@@ -36,7 +36,7 @@ impl Team {
     pub(super) fn offer_pages(
         &mut self,
         run: &RoundRun<'_>,
-        step: &mut Step,
+        step: &mut MemberStep,
     ) -> Result<(), CollectiveError> {
         // One message gives back half a window, not one for every chunk that was applied.
         if step.outstanding() > WINDOW / 2 {
@@ -72,8 +72,8 @@ impl Team {
     pub(super) fn on_clear(
         &mut self,
         run: &mut RoundRun<'_>,
-        step: &mut Step,
-        reply: Reply,
+        step: &mut MemberStep,
+        reply: ReplyPath,
         clear: ClearToSend,
     ) -> Result<(), CollectiveError> {
         let (round, at) = (clear.head.round.get(), clear.head.step.get() as usize);
@@ -168,7 +168,7 @@ impl Team {
     pub(super) fn apply(
         &mut self,
         run: &mut RoundRun<'_>,
-        step: &mut Step,
+        step: &mut MemberStep,
     ) -> Result<(), CollectiveError> {
         while let Some((at, first, lease, chunk)) = step.next_arrived() {
             let bytes = &lease.bytes()[..chunk.length.get() as usize];

@@ -1,6 +1,6 @@
 //! The queue of connections between the acceptor of a shared port and one endpoint's reactor.
 
-use crate::reactor::listener::{AcceptedSocket, Listener};
+use crate::reactor::listener::{AcceptedSocket, ListenSocket};
 use crate::reactor::strangers::Origin;
 use crossbeam_channel::{bounded, Receiver, Sender};
 use mio::event::Source;
@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-type Connection = (TcpStream, Origin);
+type ArrivedStream = (TcpStream, Origin);
 
 /// Returns both ends of a queue of at most `bound` connections.
 pub(super) fn queue(bound: usize) -> io::Result<(Entrance, Queue)> {
@@ -28,7 +28,7 @@ pub(super) fn queue(bound: usize) -> io::Result<(Entrance, Queue)> {
 
 /// The end that the acceptor has. Only one thread sends.
 pub(super) struct Entrance {
-    sender: Sender<Connection>,
+    sender: Sender<ArrivedStream>,
     bell: Arc<OwnedFd>,
 }
 
@@ -53,17 +53,17 @@ impl Entrance {
 
 /// The other end.
 pub(super) struct Queue {
-    receiver: Receiver<Connection>,
+    receiver: Receiver<ArrivedStream>,
     bell: Arc<OwnedFd>,
 }
 
 /// The listener of an endpoint behind a shared port. `M` is dropped with it.
-pub(crate) struct Arrivals<M> {
+pub(crate) struct ArrivalQueue<M> {
     queue: Queue,
     _membership: M,
 }
 
-impl<M> Arrivals<M> {
+impl<M> ArrivalQueue<M> {
     pub(super) fn new(queue: Queue, membership: M) -> Self {
         Self {
             queue,
@@ -72,7 +72,7 @@ impl<M> Arrivals<M> {
     }
 }
 
-impl<M: Send> Listener for Arrivals<M> {
+impl<M: Send> ListenSocket for ArrivalQueue<M> {
     type Socket = TcpStream;
 
     fn accept(&self) -> io::Result<AcceptedSocket<TcpStream>> {
@@ -83,7 +83,7 @@ impl<M: Send> Listener for Arrivals<M> {
     }
 }
 
-impl<M> Source for Arrivals<M> {
+impl<M> Source for ArrivalQueue<M> {
     fn register(&mut self, registry: &Registry, token: Token, what: Interest) -> io::Result<()> {
         SourceFd(&self.queue.bell.as_raw_fd()).register(registry, token, what)
     }

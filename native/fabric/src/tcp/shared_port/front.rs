@@ -1,8 +1,8 @@
 //! The reactor that accepts at a shared port. All connections in it are strangers': those that prove
 //! a key are passed on, the others are refused.
 
-use super::hello::{look, First};
-use super::routes::Routes;
+use super::hello::{look, FirstFrame};
+use super::routes::PortRoutes;
 use crate::frame::inbound::BodyShape;
 use crate::frame::kinds::TransportKind;
 use crate::reactor::driver::{Driver, Owner};
@@ -27,7 +27,7 @@ pub struct PortAcceptor {
 impl PortAcceptor {
     pub(super) fn new(
         listener: TcpListener,
-        routes: Arc<Routes>,
+        routes: Arc<PortRoutes>,
         bounds: Bounds,
     ) -> Result<Self, FabricError> {
         let no_key = |detail: String| FabricError::Unavailable {
@@ -71,7 +71,7 @@ impl PortAcceptor {
 
 /// The driver of that reactor. None of its connections opens.
 struct Front {
-    routes: Arc<Routes>,
+    routes: Arc<PortRoutes>,
 }
 
 impl Transport for Front {
@@ -105,9 +105,9 @@ impl Driver for Front {
 
     fn owner(&self, socket: &TcpStream) -> Owner<TcpStream> {
         let hello = match look(socket) {
-            First::Part => return Owner::Later,
-            First::Other => return Owner::Here,
-            First::Hello(hello) => hello,
+            FirstFrame::Part => return Owner::Later,
+            FirstFrame::Other => return Owner::Here,
+            FirstFrame::Hello(hello) => hello,
         };
         let route = match self.routes.find(&hello) {
             Ok(route) => route,

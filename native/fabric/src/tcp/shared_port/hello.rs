@@ -11,7 +11,7 @@ const FRAME_BYTES: usize = HEADER_BYTES + size_of::<Hello>();
 
 /// What a connection begins with.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum First {
+pub(super) enum FirstFrame {
     /// Too few bytes to tell.
     Part,
     /// A HELLO of the version that this side speaks.
@@ -21,38 +21,38 @@ pub(super) enum First {
 }
 
 /// Looks at what has come on a connection of which nothing was received.
-pub(super) fn look(socket: &TcpStream) -> First {
+pub(super) fn look(socket: &TcpStream) -> FirstFrame {
     let mut bytes = [0; FRAME_BYTES];
     loop {
         return match socket.peek(&mut bytes) {
-            Ok(0) => First::Other,
+            Ok(0) => FirstFrame::Other,
             Ok(length) => parse(&bytes[..length]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => First::Part,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => FirstFrame::Part,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => First::Other,
+            Err(_) => FirstFrame::Other,
         };
     }
 }
 
-fn parse(bytes: &[u8]) -> First {
+fn parse(bytes: &[u8]) -> FirstFrame {
     if bytes.len() < HEADER_BYTES {
-        return First::Part;
+        return FirstFrame::Part;
     }
     let Ok(header) = FrameHeader::parse(bytes) else {
-        return First::Other;
+        return FirstFrame::Other;
     };
     let is_hello = header.kind == kind::HELLO && header.flags.get() == 0;
     if !is_hello || header.length.get() as usize != size_of::<Hello>() {
-        return First::Other;
+        return FirstFrame::Other;
     }
     let Some(body) = bytes.get(HEADER_BYTES..FRAME_BYTES) else {
-        return First::Part;
+        return FirstFrame::Part;
     };
     match Hello::decode(body) {
         Ok(hello) if header.check_body(body).is_ok() && hello.speaks(VERSION) => {
-            First::Hello(hello)
+            FirstFrame::Hello(hello)
         }
-        _ => First::Other,
+        _ => FirstFrame::Other,
     }
 }
 
@@ -72,9 +72,9 @@ mod tests {
         let hello = Hello::new(Protection::Clear, [7; HELLO_BYTES]);
         let bytes = frame(kind::HELLO, &hello);
         for length in 0..bytes.len() {
-            assert_eq!(parse(&bytes[..length]), First::Part, "{length}");
+            assert_eq!(parse(&bytes[..length]), FirstFrame::Part, "{length}");
         }
-        assert_eq!(parse(&bytes), First::Hello(hello));
+        assert_eq!(parse(&bytes), FirstFrame::Hello(hello));
     }
 
     #[test]
@@ -84,17 +84,17 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(parse(&flipped), First::Other, "bit {bit}");
+            assert_eq!(parse(&flipped), FirstFrame::Other, "bit {bit}");
         }
-        assert_eq!(parse(&frame(kind::GOODBYE, &hello)), First::Other);
+        assert_eq!(parse(&frame(kind::GOODBYE, &hello)), FirstFrame::Other);
         let newer = Hello {
             lowest: VERSION + 1,
             highest: VERSION + 1,
             ..hello
         };
-        assert_eq!(parse(&frame(kind::HELLO, &newer)), First::Other);
+        assert_eq!(parse(&frame(kind::HELLO, &newer)), FirstFrame::Other);
         let longer = [hello.as_bytes(), &[0]].concat();
         let header = FrameHeader::for_body(kind::HELLO, 0, &longer);
-        assert_eq!(parse(header.as_bytes()), First::Other);
+        assert_eq!(parse(header.as_bytes()), FirstFrame::Other);
     }
 }

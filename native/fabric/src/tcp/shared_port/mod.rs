@@ -32,20 +32,20 @@ use super::socket::listen;
 use crate::session::bounds::Bounds;
 use crate::{FabricError, FabricKind, OwnIdentity};
 use faro_secure::Protection;
-use routes::{Membership, Routes};
+use routes::{PortRoutes, RouteGuard};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The listener of an endpoint behind a shared port.
-pub(crate) type Arrivals = arrivals::Arrivals<Membership>;
+pub(crate) type Arrivals = arrivals::ArrivalQueue<RouteGuard>;
 
 /// A port that fabrics of several endpoints share: see [`crate::tcp::TcpFabric::behind`] and
 /// [`crate::verbs::VerbsFabric::behind`].
 #[derive(Clone)]
 pub struct SharedPort {
     address: SocketAddr,
-    routes: Arc<Routes>,
+    routes: Arc<PortRoutes>,
 }
 
 impl SharedPort {
@@ -60,7 +60,7 @@ impl SharedPort {
         bounds: Bounds,
     ) -> Result<(Self, PortAcceptor), FabricError> {
         let (listener, address) = listen(bind, advertise)?;
-        let routes = Arc::<Routes>::default();
+        let routes = Arc::<PortRoutes>::default();
         let acceptor = PortAcceptor::new(listener, Arc::clone(&routes), bounds)?;
         Ok((Self { address, routes }, acceptor))
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// One fabric of one endpoint.
-pub(super) struct Route {
+pub(super) struct PortRoute {
     identity: OwnIdentity,
     fabric: FabricKind,
     protection: Protection,
@@ -19,13 +19,13 @@ pub(super) struct Route {
 
 /// All of a port.
 #[derive(Default)]
-pub(super) struct Routes {
-    all: Mutex<Vec<Arc<Route>>>,
+pub(super) struct PortRoutes {
+    all: Mutex<Vec<Arc<PortRoute>>>,
     /// Connections that were passed on.
     pub(super) passed_on: AtomicU64,
 }
 
-impl Routes {
+impl PortRoutes {
     /// Enters a fabric, which is reached as long as the result lives.
     pub(super) fn add(
         self: &Arc<Self>,
@@ -33,8 +33,8 @@ impl Routes {
         fabric: FabricKind,
         protection: Protection,
         entrance: Entrance,
-    ) -> Membership {
-        let route = Arc::new(Route {
+    ) -> RouteGuard {
+        let route = Arc::new(PortRoute {
             identity,
             fabric,
             protection,
@@ -42,7 +42,7 @@ impl Routes {
         });
         lock(&self.all).push(Arc::clone(&route));
         let routes = Arc::clone(self);
-        Membership { routes, route }
+        RouteGuard { routes, route }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -53,16 +53,16 @@ impl Routes {
     ///
     /// # Errors
     /// HELLO fits no key. The error is the reason that the peer gets: the one that an endpoint with its own port gives.
-    pub(super) fn find(&self, hello: &Hello) -> Result<Arc<Route>, CloseReason> {
+    pub(super) fn find(&self, hello: &Hello) -> Result<Arc<PortRoute>, CloseReason> {
         // Not under the lock, because endpoints' threads take it when they end.
         let all = lock(&self.all).clone();
-        let is_for = |route: &&Arc<Route>| {
+        let is_for = |route: &&Arc<PortRoute>| {
             Handshake::is_for(&route.identity, route.fabric, route.protection, hello)
         };
         if let Some(found) = all.iter().find(is_for) {
             return Ok(Arc::clone(found));
         }
-        let differs = |route: &Arc<Route>| route.protection.byte() != hello.protection;
+        let differs = |route: &Arc<PortRoute>| route.protection.byte() != hello.protection;
         Err(match all.first() {
             Some(first) if all.iter().all(differs) => CloseReason::Protection {
                 local: first.protection,
@@ -77,12 +77,12 @@ impl Routes {
 }
 
 /// Ends a route when it is dropped.
-pub(crate) struct Membership {
-    routes: Arc<Routes>,
-    route: Arc<Route>,
+pub(crate) struct RouteGuard {
+    routes: Arc<PortRoutes>,
+    route: Arc<PortRoute>,
 }
 
-impl Drop for Membership {
+impl Drop for RouteGuard {
     fn drop(&mut self) {
         lock(&self.routes.all).retain(|route| !Arc::ptr_eq(route, &self.route));
     }

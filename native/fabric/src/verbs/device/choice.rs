@@ -7,7 +7,7 @@
 //! the search for the port.
 
 use super::error::VerbsError;
-use super::survey::{Gid, Port};
+use super::survey::{DevicePort, Gid};
 use std::net::IpAddr;
 
 /// A queue pair's address vector has a byte for the index; software devices have longer tables.
@@ -96,7 +96,7 @@ fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
 /// # Errors
 /// What is missing, with what there is.
 pub(crate) fn choose(
-    ports: &[Port],
+    ports: &[DevicePort],
     options: &VerbsOptions,
     near: IpAddr,
 ) -> Result<DeviceChoice, VerbsError> {
@@ -111,28 +111,29 @@ pub(crate) fn choose(
 
 /// Returns the ports that are wanted and usable.
 fn candidates<'p>(
-    ports: &'p [Port],
+    ports: &'p [DevicePort],
     wanted_name: Option<&str>,
-) -> Result<Vec<&'p Port>, VerbsError> {
+) -> Result<Vec<&'p DevicePort>, VerbsError> {
     if ports.is_empty() {
         let detail = "/sys/class/infiniband is empty".to_owned();
         return Err(VerbsError::NoDevice { detail });
     }
     let named =
-        |port: &&Port| wanted_name.is_none_or(|got| port.device == got || port.name() == got);
-    let wanted: Vec<&Port> = ports.iter().filter(named).collect();
+        |port: &&DevicePort| wanted_name.is_none_or(|got| port.device == got || port.name() == got);
+    let wanted: Vec<&DevicePort> = ports.iter().filter(named).collect();
     if let (Some(got), []) = (wanted_name, &wanted[..]) {
-        let have = list(ports, Port::name);
+        let have = list(ports, DevicePort::name);
         let got = got.to_owned();
         return Err(VerbsError::NoSuchDevice { got, have });
     }
-    let (iwarp, wanted): (Vec<&Port>, Vec<&Port>) = wanted.iter().partition(|port| port.iwarp);
+    let (iwarp, wanted): (Vec<&DevicePort>, Vec<&DevicePort>) =
+        wanted.iter().partition(|port| port.iwarp);
     if wanted.is_empty() {
         let names = list(&iwarp, |port| port.name());
         let detail = format!("iWARP: {names}; a RoCE v2 or InfiniBand device is needed");
         return Err(VerbsError::NoPort { detail });
     }
-    let active: Vec<&Port> = wanted.iter().copied().filter(|port| port.active).collect();
+    let active: Vec<&DevicePort> = wanted.iter().copied().filter(|port| port.active).collect();
     if active.is_empty() {
         let states = list(&wanted, |port| format!("{} is {}", port.name(), port.state));
         let detail = format!("{states}; check the cable, or `ip link set dev ... up`");
@@ -142,9 +143,9 @@ fn candidates<'p>(
 }
 
 /// Returns the port with this host's own address, or else the best of the others.
-fn by_address(active: &[&Port], near: IpAddr) -> Result<DeviceChoice, VerbsError> {
-    let usable = |port: &Port, gid: &Gid| !port.ethernet || gid.is_roce_v2();
-    let pairs: Vec<(&Port, &Gid)> = active
+fn by_address(active: &[&DevicePort], near: IpAddr) -> Result<DeviceChoice, VerbsError> {
+    let usable = |port: &DevicePort, gid: &Gid| !port.ethernet || gid.is_roce_v2();
+    let pairs: Vec<(&DevicePort, &Gid)> = active
         .iter()
         .flat_map(|port| port.gids.iter().map(move |gid| (*port, gid)))
         .filter(|(port, gid)| usable(port, gid) && gid.index <= MAX_GID_INDEX)
@@ -173,14 +174,14 @@ fn by_address(active: &[&Port], near: IpAddr) -> Result<DeviceChoice, VerbsError
 }
 
 /// Lists the addresses of a port for a message.
-fn gids_of(port: &Port) -> String {
+fn gids_of(port: &DevicePort) -> String {
     list(&port.gids, |gid| {
         format!("{} {} ({})", gid.index, gid.value, gid.kind)
     })
 }
 
 /// Chooses by GID index; of several ports that have it, the one with the endpoint's address.
-fn by_index(active: &[&Port], index: u32, near: IpAddr) -> Result<DeviceChoice, VerbsError> {
+fn by_index(active: &[&DevicePort], index: u32, near: IpAddr) -> Result<DeviceChoice, VerbsError> {
     if index > MAX_GID_INDEX {
         return Err(VerbsError::BadOption {
             what: "GID index",
@@ -188,11 +189,11 @@ fn by_index(active: &[&Port], index: u32, near: IpAddr) -> Result<DeviceChoice, 
             allowed: "0 to 255",
         });
     }
-    let of = |port: &&Port| {
+    let of = |port: &&DevicePort| {
         let gid = port.gids.iter().find(|gid| gid.index == index);
         gid.map(|gid| chosen(port, gid, format!("GID {index} was asked for")))
     };
-    let nearby = |port: &&&Port| port.gids.iter().any(|gid| gid.ip() == near);
+    let nearby = |port: &&&DevicePort| port.gids.iter().any(|gid| gid.ip() == near);
     let missing = || VerbsError::NoSuchGid {
         port: list(active, |port| port.name()),
         got: index,
@@ -210,7 +211,7 @@ fn is_routable(ip: IpAddr) -> bool {
     }
 }
 
-fn chosen(port: &Port, gid: &Gid, why: String) -> DeviceChoice {
+fn chosen(port: &DevicePort, gid: &Gid, why: String) -> DeviceChoice {
     DeviceChoice {
         device: port.device.clone(),
         port: port.number,

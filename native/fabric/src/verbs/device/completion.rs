@@ -20,7 +20,7 @@ const BATCH: usize = 32;
 
 /// Result of a work request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Status {
+pub(crate) enum CompletionStatus {
     Done,
     /// The queue pair went into error before it.
     Flushed,
@@ -44,10 +44,10 @@ pub(crate) enum CompletionKind {
 
 /// A work request that ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Completion {
+pub(crate) struct WorkCompletion {
     /// The id with which the request was posted.
     pub(crate) id: u64,
-    pub(crate) status: Status,
+    pub(crate) status: CompletionStatus,
     pub(crate) kind: CompletionKind,
     /// Number of bytes that were received or written, if `Done`.
     pub(crate) bytes: u32,
@@ -188,7 +188,7 @@ impl CompletionQueue {
     ///
     /// # Errors
     /// `Call`: the queue is broken.
-    pub(crate) fn poll(&self, into: &mut Vec<Completion>) -> Result<usize, VerbsError> {
+    pub(crate) fn poll(&self, into: &mut Vec<WorkCompletion>) -> Result<usize, VerbsError> {
         // Cleared, because providers leave out the fields that an opcode does not have.
         let mut entries = <[ibv_wc; BATCH]>::new_zeroed();
         // SAFETY: the queue lives; the array has room for that many.
@@ -206,7 +206,7 @@ impl CompletionQueue {
         Ok(count)
     }
 
-    fn read(&self, entry: &ibv_wc) -> Completion {
+    fn read(&self, entry: &ibv_wc) -> WorkCompletion {
         let (status, kind) = match entry.status {
             IBV_WC_SUCCESS => {
                 let kind = match entry.opcode {
@@ -217,9 +217,9 @@ impl CompletionQueue {
                     }
                     _ => CompletionKind::Sent,
                 };
-                (Status::Done, kind)
+                (CompletionStatus::Done, kind)
             }
-            IBV_WC_WR_FLUSH_ERR => (Status::Flushed, CompletionKind::Sent),
+            IBV_WC_WR_FLUSH_ERR => (CompletionStatus::Flushed, CompletionKind::Sent),
             status => {
                 let name = self.device.symbols.status_name(status);
                 let what = match meaning(status) {
@@ -227,10 +227,13 @@ impl CompletionQueue {
                     meaning => format!("{meaning} ({name})"),
                 };
                 let vendor = entry.vendor_err;
-                (Status::Failed { what, vendor }, CompletionKind::Sent)
+                (
+                    CompletionStatus::Failed { what, vendor },
+                    CompletionKind::Sent,
+                )
             }
         };
-        Completion {
+        WorkCompletion {
             id: entry.wr_id,
             status,
             kind,

@@ -31,12 +31,14 @@ mod work_request;
 pub(crate) use async_event::AsyncEvent;
 pub use choice::VerbsOptions;
 pub(crate) use choice::{choose, DeviceChoice};
-pub(crate) use completion::{Channel, Completion, CompletionKind, CompletionQueue, Status};
+pub(crate) use completion::{
+    Channel, CompletionKind, CompletionQueue, CompletionStatus, WorkCompletion,
+};
 pub(crate) use context::Device;
 pub use error::VerbsError;
 pub(crate) use memlock::{check_memlock, locked};
 pub(crate) use probe::{library_file, try_device, ProbedDevice};
 pub(crate) use queue_pair::{Depth, QueuePair, Remote};
 pub(crate) use registration::Registration;
-pub(crate) use survey::{device_file, survey, Port};
+pub(crate) use survey::{device_file, survey, DevicePort};
 pub(crate) use work_request::{ReceiveRequest, WorkOperation, WorkRequest};

@@ -28,7 +28,7 @@ impl Gid {
 
 /// One port of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Port {
+pub(crate) struct DevicePort {
     pub(crate) device: String,
     pub(crate) number: u8,
     pub(crate) active: bool,
@@ -41,7 +41,7 @@ pub(crate) struct Port {
     pub(crate) gids: Vec<Gid>,
 }
 
-impl Port {
+impl DevicePort {
     /// Returns the name that log lines and options use.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.device, self.number)
@@ -65,7 +65,7 @@ fn names(path: &Path) -> Vec<String> {
 
 /// Returns all ports under a root such as `/sys/class/infiniband`. Unreadable entries count as
 /// missing.
-pub(crate) fn survey(root: &Path) -> Vec<Port> {
+pub(crate) fn survey(root: &Path) -> Vec<DevicePort> {
     let mut ports = Vec::new();
     for device in names(root) {
         // "1: CA" of RoCE and InfiniBand, "4: RNIC" of iWARP.
@@ -93,11 +93,11 @@ pub(crate) fn device_file(verbs: &Path, device: &str) -> Option<String> {
     names(verbs).into_iter().find(of)
 }
 
-fn port(path: &Path, device: &str, number: u8, iwarp: bool) -> Port {
+fn port(path: &Path, device: &str, number: u8, iwarp: bool) -> DevicePort {
     // "4: ACTIVE"
     let state = read(&path.join("state")).unwrap_or_default();
     let state = state.split(": ").last().unwrap_or_default().to_owned();
-    Port {
+    DevicePort {
         device: device.to_owned(),
         number,
         active: state == "ACTIVE",

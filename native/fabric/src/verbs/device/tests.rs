@@ -2,15 +2,15 @@
 
 use super::choice::{choose, VerbsOptions};
 use super::error::VerbsError;
-use super::survey::{device_file, has_gid, survey, Port};
+use super::survey::{device_file, has_gid, survey, DevicePort};
 use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// A tree that is removed with the value.
-struct Tree(PathBuf);
+struct DeviceTree(PathBuf);
 
-impl Tree {
+impl DeviceTree {
     fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("faro-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
@@ -37,12 +37,12 @@ impl Tree {
         }
     }
 
-    fn ports(&self) -> Vec<Port> {
+    fn ports(&self) -> Vec<DevicePort> {
         survey(&self.0)
     }
 }
 
-impl Drop for Tree {
+impl Drop for DeviceTree {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -67,7 +67,7 @@ fn wishing(device: &str) -> VerbsOptions {
 
 #[test]
 fn the_port_with_our_own_address_wins() {
-    let tree = Tree::new("own");
+    let tree = DeviceTree::new("own");
     tree.port("mlx5_0", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1, OTHER]);
     tree.port(
         "mlx5_1",
@@ -90,7 +90,7 @@ fn the_port_with_our_own_address_wins() {
 
 #[test]
 fn elsewhere_an_address_that_can_be_routed_is_taken() {
-    let tree = Tree::new("routable");
+    let tree = DeviceTree::new("routable");
     tree.port("a", 1, "1: DOWN", "Ethernet", &[V2]);
     tree.port("b", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1, OTHER]);
     let choice = choose(&tree.ports(), &VerbsOptions::default(), ip("192.168.1.1")).unwrap();
@@ -99,7 +99,7 @@ fn elsewhere_an_address_that_can_be_routed_is_taken() {
 
 #[test]
 fn infiniband_needs_no_roce_address() {
-    let tree = Tree::new("ib");
+    let tree = DeviceTree::new("ib");
     let gid = [("fe80:0000:0000:0000:0200:00ff:fe00:0001", "IB/RoCE v1")];
     tree.port("mlx4_0", 2, "4: ACTIVE", "InfiniBand", &gid);
     let choice = choose(&tree.ports(), &VerbsOptions::default(), ip("10.0.0.1")).unwrap();
@@ -108,7 +108,7 @@ fn infiniband_needs_no_roce_address() {
 
 #[test]
 fn wishes_are_met_or_named() {
-    let tree = Tree::new("options");
+    let tree = DeviceTree::new("options");
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[V2]);
     tree.port("b", 1, "1: DOWN", "Ethernet", &[V2]);
     tree.port("b", 2, "4: ACTIVE", "Ethernet", &[V1, OTHER]);
@@ -143,7 +143,7 @@ fn wishes_are_met_or_named() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let tree = Tree::new("missing");
+    let tree = DeviceTree::new("missing");
     let near = ip("10.0.0.1");
     let none = choose(&tree.ports(), &VerbsOptions::default(), near);
     assert!(matches!(none, Err(VerbsError::NoDevice { .. })), "{none:?}");
@@ -158,7 +158,7 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn a_wished_index_is_taken_on_the_port_with_our_address() {
-    let tree = Tree::new("index");
+    let tree = DeviceTree::new("index");
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, OTHER]);
     tree.port("b", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1, V2]);
     let index = |index| VerbsOptions {
@@ -176,7 +176,7 @@ fn a_wished_index_is_taken_on_the_port_with_our_address() {
 
 #[test]
 fn an_index_that_no_address_vector_can_name_is_passed_over() {
-    let tree = Tree::new("long");
+    let tree = DeviceTree::new("long");
     let mut gids = vec![EMPTY; 300];
     (gids[299], gids[7]) = (V2, OTHER);
     tree.port("rxe1", 1, "4: ACTIVE", "Ethernet", &gids);
@@ -186,7 +186,7 @@ fn an_index_that_no_address_vector_can_name_is_passed_over() {
 
 #[test]
 fn iwarp_is_not_roce() {
-    let tree = Tree::new("iwarp");
+    let tree = DeviceTree::new("iwarp");
     tree.port("siw0", 1, "4: ACTIVE", "Ethernet", &[V2]);
     tree.put("siw0/node_type", "4: RNIC");
     let near = ip("10.0.0.1");
@@ -202,7 +202,7 @@ fn iwarp_is_not_roce() {
 
 #[test]
 fn an_address_is_looked_for_at_its_index() {
-    let tree = Tree::new("gid");
+    let tree = DeviceTree::new("gid");
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V2]);
     let gid = tree.ports()[0].gids[1].clone();
     assert!(has_gid(&tree.0, "a", 1, &gid));
@@ -215,7 +215,7 @@ fn an_address_is_looked_for_at_its_index() {
 
 #[test]
 fn a_device_s_file_is_found() {
-    let tree = Tree::new("file");
+    let tree = DeviceTree::new("file");
     tree.put("abi_version", "6");
     tree.put("uverbs0/ibdev", "mlx5_0");
     tree.put("uverbs12/ibdev", "mlx5_1");

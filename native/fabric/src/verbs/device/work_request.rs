@@ -62,11 +62,8 @@ pub(crate) struct PostError {
 pub(super) trait Chained: FromZeros {
     type Request;
 
-    /// Writes all but the place in the chain.
-    fn fill(&mut self, request: &Self::Request);
-
-    /// Returns the memory of a request.
-    fn piece(request: &Self::Request) -> ibv_sge;
+    /// Writes all but the place in the chain, and the request's memory into `piece`.
+    fn fill(&mut self, piece: &mut ibv_sge, request: &Self::Request);
 
     fn join(&mut self, next: *mut Self, piece: *mut ibv_sge);
 }
@@ -74,7 +71,8 @@ pub(super) trait Chained: FromZeros {
 impl Chained for ibv_send_wr {
     type Request = WorkRequest;
 
-    fn fill(&mut self, request: &WorkRequest) {
+    fn fill(&mut self, piece: &mut ibv_sge, request: &WorkRequest) {
+        *piece = memory(request.address, request.length, request.lkey);
         self.wr_id = request.id;
         // No bytes, no piece: some devices refuse a piece of nothing.
         self.num_sge = c_int::from(request.length > 0);
@@ -104,14 +102,6 @@ impl Chained for ibv_send_wr {
         }
     }
 
-    fn piece(request: &WorkRequest) -> ibv_sge {
-        ibv_sge {
-            addr: request.address,
-            length: request.length,
-            lkey: request.lkey,
-        }
-    }
-
     fn join(&mut self, next: *mut Self, piece: *mut ibv_sge) {
         (self.next, self.sg_list) = (next, piece);
     }
@@ -120,21 +110,23 @@ impl Chained for ibv_send_wr {
 impl Chained for ibv_recv_wr {
     type Request = ReceiveRequest;
 
-    fn fill(&mut self, request: &ReceiveRequest) {
+    fn fill(&mut self, piece: &mut ibv_sge, request: &ReceiveRequest) {
+        *piece = memory(request.address, request.length, request.lkey);
         self.wr_id = request.id;
         self.num_sge = 1;
     }
 
-    fn piece(request: &ReceiveRequest) -> ibv_sge {
-        ibv_sge {
-            addr: request.address,
-            length: request.length,
-            lkey: request.lkey,
-        }
-    }
-
     fn join(&mut self, next: *mut Self, piece: *mut ibv_sge) {
         (self.next, self.sg_list) = (next, piece);
+    }
+}
+
+/// Returns the piece of registered memory that a request names.
+fn memory(address: u64, length: u32, lkey: u32) -> ibv_sge {
+    ibv_sge {
+        addr: address,
+        length,
+        lkey,
     }
 }
 
@@ -167,8 +159,7 @@ fn post_chain<T: Chained, const N: usize>(
     let mut pieces = <[ibv_sge; N]>::new_zeroed();
     let mut count = 0;
     for ((chained, piece), request) in chain.iter_mut().zip(&mut pieces).zip(requests) {
-        *piece = T::piece(request);
-        chained.fill(request);
+        chained.fill(piece, request);
         count += 1;
     }
     link(&mut chain[..count], &mut pieces[..count]);

@@ -1,7 +1,7 @@
 //! Bytes that arrive, and what completions say of them.
 
 use super::super::CompletionKind::{Received, ReceivedImmediate, Sent};
-use super::super::Status::Done;
+use super::super::CompletionStatus::Done;
 use super::*;
 
 #[test]

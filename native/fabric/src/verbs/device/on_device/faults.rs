@@ -4,10 +4,10 @@ use super::*;
 use faro_secure::Protection;
 use std::time::{Duration, Instant};
 
-fn failed(completions: &[Completion], id: u64) -> &str {
+fn failed(completions: &[WorkCompletion], id: u64) -> &str {
     match completions.iter().find(|one| one.id == id) {
-        Some(Completion {
-            status: Status::Failed { what, .. },
+        Some(WorkCompletion {
+            status: CompletionStatus::Failed { what, .. },
             ..
         }) => what,
         other => panic!("{other:?}"),
@@ -36,13 +36,13 @@ fn a_wrong_key_fails_and_flushes_the_rest() {
     let got = bench.completions(4);
     assert!(failed(&got, 1).contains("refused the address or key"));
     for one in &got[1..] {
-        assert_eq!(one.status, Status::Flushed, "{one:?}");
+        assert_eq!(one.status, CompletionStatus::Flushed, "{one:?}");
     }
     assert!(to.bytes().iter().all(|byte| *byte == 0));
     // And what is posted now is flushed at once.
     a.post_send(&[bench.request(3, bench.write(&to, None), &from, 64)])
         .unwrap();
-    assert_eq!(bench.completions(1)[0].status, Status::Flushed);
+    assert_eq!(bench.completions(1)[0].status, CompletionStatus::Flushed);
 }
 
 /// If bytes are sealed, a key that was seen or guessed gives access to nothing, and messages
@@ -73,7 +73,7 @@ fn the_right_key_reaches_nothing_on_a_device_for_sealed_bytes() {
     a.post_send(&[bench.request(1, WorkOperation::Send, &from, 64)])
         .unwrap();
     for one in bench.completions(2) {
-        assert_eq!(one.status, Status::Done, "{one:?}");
+        assert_eq!(one.status, CompletionStatus::Done, "{one:?}");
     }
     assert!(to.bytes()[..64].iter().all(|byte| *byte == 1));
 }
@@ -111,7 +111,7 @@ fn nothing_beyond_a_region_is_reached() {
     // Devices refuse at once, fail it, or (software RoCE) flush it with the rest.
     if a.post_send(&[request]).is_ok() {
         let got = bench.completions(1);
-        assert_ne!(got[0].status, Status::Done);
+        assert_ne!(got[0].status, CompletionStatus::Done);
     }
     assert!(to.bytes().iter().all(|byte| *byte == 0));
 }
@@ -132,7 +132,7 @@ fn keys_end_with_their_registration() {
     assert_ne!(rkey, bench.region.rkey());
     a.post_send(&[bench.request(1, write(rkey), &from, 64)])
         .unwrap();
-    assert_eq!(bench.completions(1)[0].status, Status::Done);
+    assert_eq!(bench.completions(1)[0].status, CompletionStatus::Done);
     drop(second);
     a.post_send(&[bench.request(2, write(rkey), &from, 64)])
         .unwrap();
@@ -177,7 +177,10 @@ fn a_receiver_that_gets_ready_later_is_waited_for() {
     }
     b.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
     let got = bench.completions(2);
-    assert!(got.iter().all(|one| one.status == Status::Done), "{got:?}");
+    assert!(
+        got.iter().all(|one| one.status == CompletionStatus::Done),
+        "{got:?}"
+    );
 }
 
 #[test]

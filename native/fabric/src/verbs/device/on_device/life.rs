@@ -66,7 +66,7 @@ fn objects_hold_what_they_are_made_from() {
     // Its last owner but the queue pair is gone as well: polled through what is left.
     let mut got = Vec::new();
     while queue.poll(&mut got).unwrap() == 0 {}
-    assert_eq!(got[0].status, Status::Done);
+    assert_eq!(got[0].status, CompletionStatus::Done);
     drop(queue);
     assert_ne!(held(), before);
     drop((region, from, to, _b));
@@ -121,10 +121,15 @@ fn a_queue_pair_that_is_gone_touches_no_memory() {
             .post_send(&[bench.request(u64::MAX, bench.read(&from), &other, 64)])
             .unwrap();
         let mut got = Vec::new();
-        while !got.iter().any(|one: &Completion| one.id == u64::MAX) {
+        while !got.iter().any(|one: &WorkCompletion| one.id == u64::MAX) {
             bench.queue.poll(&mut got).unwrap();
         }
-        cut_short += usize::from(got.iter().filter(|one| one.status == Status::Done).count() < 33);
+        cut_short += usize::from(
+            got.iter()
+                .filter(|one| one.status == CompletionStatus::Done)
+                .count()
+                < 33,
+        );
         assert!(to.bytes().iter().all(|byte| *byte == 0));
     }
     assert!(cut_short > 0, "no read was still under way");

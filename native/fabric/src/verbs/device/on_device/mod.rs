@@ -178,7 +178,7 @@ impl DeviceBench {
 
     /// Waits as the fabric does, by arming and the channel, for that many completions, sorted by
     /// their ids. There are no more of them.
-    fn completions(&self, count: usize) -> Vec<Completion> {
+    fn completions(&self, count: usize) -> Vec<WorkCompletion> {
         let mut got = Vec::new();
         loop {
             while self.queue.poll(&mut got).unwrap() > 0 {}
@@ -200,7 +200,7 @@ impl DeviceBench {
 }
 
 /// Returns the result of each of them.
-fn ends(completions: &[Completion]) -> Vec<(u64, &Status, CompletionKind)> {
+fn ends(completions: &[WorkCompletion]) -> Vec<(u64, &CompletionStatus, CompletionKind)> {
     completions
         .iter()
         .map(|completion| (completion.id, &completion.status, completion.kind))

@@ -127,7 +127,7 @@ fn a_device_that_is_taken_away_is_noticed_and_let_go() {
     // Software RoCE waits for us, says nothing and works on.
     a.post_send(&[bench.request(1, bench.write(&to, None), &from, 64)])
         .unwrap();
-    assert_eq!(bench.completions(1)[0].status, Status::Done);
+    assert_eq!(bench.completions(1)[0].status, CompletionStatus::Done);
     assert!(deletion.try_wait().unwrap().is_none());
     drop((a, b, from, to));
     let _alone = bench.end();

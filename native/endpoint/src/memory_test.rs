@@ -1,0 +1,78 @@
+use super::*;
+use faro_region::{Region, RegionId, CHUNK_BYTES};
+
+#[test]
+fn a_refusal_of_several_leases_wakes_nobody() {
+    let pool = Pool::new(2 * faro_pool::SLAB_BYTES as u64).unwrap();
+    let cache = ChunkCache::new(Arc::clone(&pool), 8).unwrap();
+    let memory = Memory::new(
+        Arc::clone(&pool),
+        cache,
+        RegionMode::Unpinned,
+        Staging::OnDemand,
+    );
+    let woken = Arc::new(AtomicU64::new(0));
+    let counts = Arc::clone(&woken);
+    pool.on_release(Box::new(move || {
+        counts.fetch_add(1, Ordering::Relaxed);
+    }));
+    let page = || memory.try_lease(PAGE_BYTES, Purpose::Read).ok();
+    let mut held: Vec<Lease> = std::iter::from_fn(page).collect();
+    let returns = |held: &mut Vec<Lease>| {
+        drop(held.pop());
+        woken.swap(0, Ordering::Relaxed)
+    };
+    assert_eq!(returns(&mut held), 1, "a thread was refused");
+    // A page is free, which has room for the smaller one of the two leases.
+    let bytes = (PAGE_BYTES + 3_000) as u64;
+    for _ in 0..3 {
+        assert!(memory.try_lease_all(bytes, Purpose::Read).is_err());
+        let each = [PAGE_BYTES, 3_000];
+        assert!(memory.try_lease_each(&each, Purpose::Read).is_err());
+    }
+    assert_eq!(woken.load(Ordering::Relaxed), 0);
+    assert_eq!(returns(&mut held), 1);
+    let leases = memory.try_lease_all(bytes, Purpose::Read);
+    assert_eq!(leases.map(|leases| leases.len()).ok(), Some(2));
+}
+
+#[test]
+fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![7; 8 * CHUNK_BYTES as usize]).unwrap();
+    let id = RegionId {
+        group: 0,
+        member: 0,
+    };
+    let region = Region::export(id, &path).unwrap();
+    let pool = Pool::new(4 * faro_pool::SLAB_BYTES as u64).unwrap();
+    let cache = ChunkCache::new(Arc::clone(&pool), 8).unwrap();
+    let memory = Memory::new(
+        pool,
+        Arc::clone(&cache),
+        RegionMode::Unpinned,
+        Staging::OnDemand,
+    );
+    for chunk in 0..8 {
+        assert!(cache.prefetch(&region, chunk, false).unwrap());
+    }
+    let lease = |purpose| memory.try_lease(PAGE_BYTES, purpose).ok();
+    let all = |purpose| std::iter::from_fn(|| lease(purpose)).collect::<Vec<_>>();
+    let read = all(Purpose::Read);
+    assert_eq!(read.len() * PAGE_BYTES, 3 * faro_pool::SLAB_BYTES);
+    assert_eq!(
+        cache.counters().cached_chunks,
+        8,
+        "readers may not have them"
+    );
+    assert_eq!(memory.shortages(), 0);
+    let serve = all(Purpose::Serve);
+    assert_eq!(cache.counters().cached_chunks, 0);
+    // All but the page that has the versions.
+    assert_eq!(read.len() + serve.len() + 1, 4 * 64);
+    assert_eq!(memory.shortages(), 1, "asked once until something changes");
+    memory.look_again();
+    assert!(lease(Purpose::Serve).is_none());
+    assert_eq!(memory.shortages(), 2);
+}
