@@ -79,8 +79,9 @@ pub(crate) struct Memory {
     #[cfg(feature = "research")]
     pub(crate) regions: RegionMode,
     pub(crate) staging: Staging,
-    /// Bytes beside the arena, of the requests that all progress threads hold for their clients.
+    /// Bytes beside the arena, of the requests that all progress threads hold for their clients, and their bound.
     pub(crate) request_bytes: Arc<AtomicU64>,
+    pub(crate) request_limit: u64,
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
     /// Number of times that everything exposed was recalled.
@@ -98,8 +99,8 @@ impl Memory {
     pub(crate) fn new(
         pool: Arc<Pool>,
         cache: Arc<ChunkCache>,
-        regions: RegionMode,
-        staging: Staging,
+        (regions, staging): (RegionMode, Staging),
+        request_limit: u64,
     ) -> Arc<Self> {
         // Without the modes for comparison there is nothing to remember.
         #[cfg(not(feature = "research"))]
@@ -111,6 +112,7 @@ impl Memory {
             regions,
             staging,
             request_bytes: Arc::default(),
+            request_limit,
             shortages: AtomicU64::new(0),
             #[cfg(feature = "research")]
             recalls: AtomicU64::new(0),
@@ -283,8 +285,8 @@ mod tests {
         let memory = Memory::new(
             Arc::clone(&pool),
             cache,
-            RegionMode::Unpinned,
-            Staging::OnDemand,
+            (RegionMode::Unpinned, Staging::OnDemand),
+            1 << 20,
         );
         let woken = Arc::new(AtomicU64::new(0));
         let counts = Arc::clone(&woken);
@@ -326,8 +328,8 @@ mod tests {
         let memory = Memory::new(
             pool,
             Arc::clone(&cache),
-            RegionMode::Unpinned,
-            Staging::OnDemand,
+            (RegionMode::Unpinned, Staging::OnDemand),
+            1 << 20,
         );
         for chunk in 0..8 {
             assert!(cache.prefetch(&region, chunk, false).unwrap());

@@ -65,10 +65,10 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Returns a catalog for an endpoint whose arena has `arena_bytes` bytes: paths take up to an
-    /// eighth of that in addition to the arena, and so do offsets.
-    pub(crate) fn new(arena_bytes: u64) -> Self {
-        Self::bounded(open_file_bound(), MAX_KNOWN_BYTES.min(arena_bytes / 8))
+    /// Returns a catalog for an endpoint that may have `beside_bytes` bytes beside its arena: paths take up to a
+    /// quarter of that, and so do offsets.
+    pub(crate) fn new(beside_bytes: u64) -> Self {
+        Self::bounded(open_file_bound(), MAX_KNOWN_BYTES.min(beside_bytes / 4))
     }
 
     /// Returns a catalog with at most `open_files` open files (at least 2), and at most `bytes`
@@ -339,10 +339,10 @@ mod tests {
     }
 
     #[test]
-    fn paths_and_offsets_follow_the_arenas_size() {
+    fn paths_and_offsets_are_bounded() {
         let dir = tempfile::tempdir().unwrap();
         let files = files(dir.path());
-        let catalog = Catalog::new(8 << 20);
+        let catalog = Catalog::new(4 << 20);
         for map in 0..20_000 {
             catalog.answer(id(map), Some(&files));
         }
