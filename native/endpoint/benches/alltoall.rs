@@ -224,6 +224,7 @@ fn main() {
         },
         memory_limit: 128 << 20,
         memory_budget: None,
+        beside_bytes: None,
         idle_release: Duration::ZERO,
         request_timeout: TIMEOUT,
         exchange: ExchangeConfig {

@@ -78,6 +78,9 @@ pub struct Config {
     pub memory_limit: u64,
     /// Memory that the arena shares with those of other endpoints of this process, in place of a cap of its own.
     pub memory_budget: Option<Arc<Budget>>,
+    /// Bound of the memory beside the arena: half of it for requests that are being served, a quarter for paths of map
+    /// outputs and a quarter for their offsets. `None`: half of the arena's cap.
+    pub beside_bytes: Option<u64>,
     /// Time for which a slab of the arena goes unused before it is de-registered and its memory
     /// returned to the system; zero: never.
     pub idle_release: Duration,
@@ -110,6 +113,7 @@ impl Default for Config {
             verbs: VerbsOptions::default(),
             memory_limit: 256 << 20,
             memory_budget: None,
+            beside_bytes: None,
             idle_release: Duration::from_secs(60),
             staging: Staging::default(),
             regions: RegionMode::default(),

@@ -79,8 +79,9 @@ pub(crate) struct Memory {
     #[cfg(feature = "research")]
     pub(crate) regions: RegionMode,
     pub(crate) staging: Staging,
-    /// Bytes beside the arena, of the requests that all progress threads hold for their clients.
+    /// Bytes beside the arena, of the requests that all progress threads hold for their clients, and their bound.
     pub(crate) request_bytes: Arc<AtomicU64>,
+    pub(crate) request_limit: u64,
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
     /// Number of times that everything exposed was recalled.
@@ -98,8 +99,8 @@ impl Memory {
     pub(crate) fn new(
         pool: Arc<Pool>,
         cache: Arc<ChunkCache>,
-        regions: RegionMode,
-        staging: Staging,
+        (regions, staging): (RegionMode, Staging),
+        request_limit: u64,
     ) -> Arc<Self> {
         // Without the modes for comparison there is nothing to remember.
         #[cfg(not(feature = "research"))]
@@ -111,6 +112,7 @@ impl Memory {
             regions,
             staging,
             request_bytes: Arc::default(),
+            request_limit,
             shortages: AtomicU64::new(0),
             #[cfg(feature = "research")]
             recalls: AtomicU64::new(0),

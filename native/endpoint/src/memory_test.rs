@@ -8,8 +8,8 @@ fn a_refusal_of_several_leases_wakes_nobody() {
     let memory = Memory::new(
         Arc::clone(&pool),
         cache,
-        RegionMode::Unpinned,
-        Staging::OnDemand,
+        (RegionMode::Unpinned, Staging::OnDemand),
+        1 << 20,
     );
     let woken = Arc::new(AtomicU64::new(0));
     let counts = Arc::clone(&woken);
@@ -51,8 +51,8 @@ fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {
     let memory = Memory::new(
         pool,
         Arc::clone(&cache),
-        RegionMode::Unpinned,
-        Staging::OnDemand,
+        (RegionMode::Unpinned, Staging::OnDemand),
+        1 << 20,
     );
     for chunk in 0..8 {
         assert!(cache.prefetch(&region, chunk, false).unwrap());

@@ -127,7 +127,8 @@ fn a_request_whose_thread_cannot_even_hand_it_on_fails_at_once() {
 fn a_request_goes_on(doom: Doom) {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
-    let memory = Memory::new(pool, cache, RegionMode::Unpinned, Staging::OnDemand);
+    let modes = (RegionMode::Unpinned, Staging::OnDemand);
+    let memory = Memory::new(pool, cache, modes, 16 << 20);
     let (counters, catalog) = (
         Arc::new(EndpointCounters::default()),
         Arc::new(Catalog::new(1 << 30)),

@@ -25,6 +25,12 @@ const QUESTION_WAIT: Duration = Duration::from_millis(200);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const IDLE_MEMORY: Duration = Duration::from_secs(60);
 const IDLE_CONNECTION: Duration = Duration::from_secs(60);
+/// The endpoint's counters of memory beside its arena.
+const TABLES: [&str; 3] = [
+    "memory.requestBytes",
+    "memory.pathBytes",
+    "memory.offsetBytes",
+];
 
 /// An application that is served.
 pub(crate) struct Application {
@@ -228,6 +234,15 @@ impl Application {
         })
     }
 
+    /// Bytes of the tables of its outputs, and of readers' requests.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        let counters = self.endpoint.counters();
+        let of = counters
+            .iter()
+            .filter(|(name, _)| TABLES.contains(&name.as_str()));
+        of.map(|(_, value)| value).sum()
+    }
+
     /// Since when neither an executor nor a reader was heard of; `None`: one is there.
     pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
         let [served, _] = self.served();
@@ -268,6 +283,7 @@ fn open(
         advertise: options.advertise,
         shared_port: Some(port.shared()),
         memory_budget: Some(Arc::clone(memory)),
+        beside_bytes: Some(options.table_bytes_of_each()),
         idle_release: IDLE_MEMORY,
         connection_idle: IDLE_CONNECTION,
         request_timeout: REQUEST_TIMEOUT,

@@ -1,13 +1,14 @@
 //! The node service: keeps the map outputs of a host's executors when those have ended, and serves them.
 //!
 //! ```text
-//!   executor ── client ──▶ Unix socket (SEQPACKET, SCM_RIGHTS) ──▶ listener ──▶ service ──▶ application
-//!                                                                                   │           │
-//!   options    what the daemon is started with                                      │           ├─ store     links (named in `links`), descriptors
-//!   message    the layouts of requests and answers; no I/O                          │           └─ endpoint  serves readers
-//!   socket     one message and its descriptors                                      └─ record    what a restart finds
+//!   executor ── client ──▶ Unix socket (SEQPACKET, SCM_RIGHTS) ──▶ listener, connection ──▶ service ──▶ application
+//!                                                                                              │           │
+//!   options    what the daemon is started with                                                 │           ├─ store     links (named in `links`), descriptors
+//!   message    the layouts of requests and answers; no I/O                                     │           └─ endpoint  serves readers
+//!   socket     one message and its descriptors                                                 └─ record    what a restart finds
 //!   handed     what was handed over, checked
 //!   lend       which outputs a reader of this host may read, and their files; `borrow` is the reader's side
+//!   directories   those of the service, locked
 //!   connections   how many there are, in all and of each user
 //!   replica    copies on the services of other hosts
 //!   tell       tells services of hosts without an executor what executors tell the others; told hears it
@@ -21,7 +22,10 @@
 mod application;
 mod borrow;
 mod client;
+mod connection;
 mod connections;
+mod directories;
+mod error;
 mod handed;
 mod lend;
 mod links;
@@ -40,6 +44,7 @@ mod tell;
 mod told;
 
 pub use client::{Client, ClientError};
+pub use error::ServiceError;
 pub use listener::Listener;
 pub use message::{
     Hello, Key, Lent, Refusal, Reply, Request, Token, MAX_LEND, MAX_LEND_FILES, MAX_MESSAGE,
@@ -50,7 +55,7 @@ pub use options::{Options, Users, CONNECTIONS, SOCKET};
 pub use port::PortError;
 pub use record::Record;
 pub use replica::order;
-pub use service::{Service, ServiceError};
+pub use service::Service;
 pub use socket::{receive, send, Received, SocketError};
 pub use status::{ask_status, Figures, Status};
 pub use tell::{tell, ApplicationMember, MAX_SHUFFLES};

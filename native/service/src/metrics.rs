@@ -1,9 +1,10 @@
-//! The service's figures for Prometheus, over HTTP on the loopback interface.
+//! The service's figures for Prometheus, over HTTP. They are sums, so nothing of an application is named.
 
-use crate::service::{Service, ServiceError};
+use crate::error::ServiceError;
+use crate::service::Service;
 use crate::status::Figures;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,12 +21,12 @@ pub struct Metrics {
 impl Metrics {
     /// # Errors
     /// `Socket`, `Thread`.
-    pub fn start(service: Arc<Service>, port: u16) -> Result<Self, ServiceError> {
+    pub fn start(service: Arc<Service>, address: SocketAddr) -> Result<Self, ServiceError> {
         let of = |source| ServiceError::Socket {
-            path: format!("127.0.0.1:{port}").into(),
+            path: address.to_string().into(),
             source,
         };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(of)?;
+        let listener = TcpListener::bind(address).map_err(of)?;
         let address = listener.local_addr().map_err(of)?;
         std::thread::Builder::new()
             .name("faro-metrics".to_owned())

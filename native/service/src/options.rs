@@ -22,6 +22,26 @@ pub enum Users {
     Any,
 }
 
+/// `memory` for each map output that may be kept, in bytes. An output takes a tenth of it at most.
+const MEMORY_OF_OUTPUT: u64 = 2 << 10;
+
+impl Options {
+    /// Bound of the bytes that all applications have in tables and requests.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.memory / 2
+    }
+
+    /// Each application's part of them.
+    pub(crate) fn table_bytes_of_each(&self) -> u64 {
+        self.table_bytes() / self.applications.max(1) as u64
+    }
+
+    /// Most map outputs of all applications together.
+    pub(crate) fn outputs(&self) -> usize {
+        (self.memory / MEMORY_OF_OUTPUT) as usize
+    }
+}
+
 /// What the daemon is started with.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -36,7 +56,8 @@ pub struct Options {
     /// The TCP port for readers of all applications. 0: any.
     pub port: u16,
     pub fabric: FabricChoice,
-    /// For blocks in transfer of all applications together, in bytes; at least 32 MiB for each.
+    /// For blocks in transfer of all applications together, in bytes; at least 32 MiB for each. Half as much beside it
+    /// is for tables and requests, in equal parts for each application that may come.
     pub memory: u64,
     /// Most connections of executors; of one user of several half.
     pub connections: usize,

@@ -2,64 +2,34 @@
 
 use crate::application::{Application, Copying};
 use crate::connections::share_of_user;
+use crate::directories::{descriptors, directory, locked, remove_directory};
+use crate::error::ServiceError;
 use crate::message::{Hello, Key, Refusal};
 use crate::options::{Options, Users};
-use crate::port::{Port, PortError};
+use crate::port::Port;
 use crate::record::{Boot, Record};
 use crate::replica::Throttle;
 use crate::status::{Figures, Status};
-use crate::store::{Held, Holding, KeptAs, Store};
-use faro_endpoint::{Budget, PoolError};
+use crate::store::{Held, Holding, KeptAs, OutputRecords, Store};
+use faro_endpoint::Budget;
 use faro_sync::lock;
-use rustix::fs::{flock, FlockOperation};
-use rustix::process::{geteuid, getrlimit, setrlimit, Resource};
+use rustix::process::geteuid;
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
-use thiserror::Error;
 
-const LOCK: &str = "faro-serve.lock";
 const APPLICATIONS: &str = "applications";
 /// The part of the descriptors that this process may have for files of map outputs that cannot be linked.
 const HELD_SHARE: u64 = 4;
 /// The part for files that are on their way to readers.
 const LENDING_SHARE: u64 = 8;
-
-/// Why the service does not start.
-#[derive(Debug, Error)]
-pub enum ServiceError {
-    #[error("{}: {source}", path.display())]
-    Path { path: PathBuf, source: io::Error },
-    #[error("{} belongs to user {is} and not to the service's, {wanted}", path.display())]
-    Foreign { path: PathBuf, is: u32, wanted: u32 },
-    #[error("another service uses {}", path.display())]
-    InUse { path: PathBuf },
-    #[error("the kernel does not say which boot this is: {0}")]
-    Boot(io::Error),
-    #[error("the socket {}: {source}", path.display())]
-    Socket { path: PathBuf, source: io::Error },
-    #[error(transparent)]
-    Port(#[from] PortError),
-    #[error("cannot start a thread: {0}")]
-    Thread(io::Error),
-    #[error(
-        "{got} bytes of memory (--memory) are shared by {applications} applications (--applications), each of which has \
-         {each} of its own: {error}"
-    )]
-    Memory {
-        got: u64,
-        applications: usize,
-        each: u64,
-        error: PoolError,
-    },
-}
 
 /// Why an executor is refused.
 pub(crate) type Refused = (Refusal, String);
@@ -101,6 +71,7 @@ pub struct Service {
     options: Options,
     boot: Boot,
     held: Arc<Held>,
+    records: Arc<OutputRecords>,
     pub(crate) lending: Arc<Held>,
     /// Of all applications' arenas.
     memory: Arc<Budget>,
@@ -137,6 +108,7 @@ impl Service {
         let service = Self {
             boot,
             held,
+            records: OutputRecords::new(options.outputs()),
             lending,
             memory: memory_of(&options)?,
             copying: Copying {
@@ -219,7 +191,7 @@ impl Service {
         if record.boot != self.boot {
             return Err("it is of an earlier boot of this machine".to_owned());
         }
-        let store = Store::open(path, self.options.quota, Arc::clone(&self.held));
+        let store = Store::open(path, self.options.quota, self.bounds());
         let store = store.map_err(|error| error.to_string())?;
         let removed = store.recover(record.owner).map_err(|e| e.to_string())?;
         if removed > 0 {
@@ -305,12 +277,16 @@ impl Service {
         let make = || {
             DirBuilder::new().mode(0o700).create(&place)?;
             record.write(&place)?;
-            Store::open(&place, self.options.quota, Arc::clone(&self.held))
+            Store::open(&place, self.options.quota, self.bounds())
         };
         make().map_err(|error: io::Error| {
             remove_directory(&place);
             (Refusal::System, format!("{}: {error}", place.display()))
         })
+    }
+
+    fn bounds(&self) -> (Arc<OutputRecords>, Arc<Held>) {
+        (Arc::clone(&self.records), Arc::clone(&self.held))
     }
 
     fn place_of(&self, key: Key) -> PathBuf {
@@ -401,7 +377,8 @@ impl Service {
     /// What it has and did.
     pub fn status(&self) -> Status {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (mut executors, mut behind) = (0, 0);
+        let (mut executors, mut behind, mut tables) = (0, 0, 0);
+        let port = self.port.shared().counts();
         let mut served = [0, 1].map(|at| get(&self.counters.served[at]));
         let mut holding = Holding::default();
         let applications = lock(&self.applications);
@@ -413,6 +390,7 @@ impl Service {
                     served = [served[0] + more[0], served[1] + more[1]];
                     executors += application.executors() as u64;
                     behind += application.replicas_behind();
+                    tables += application.table_bytes();
                     application.holding()
                 }
             };
@@ -439,6 +417,12 @@ impl Service {
             copies_refused: get(&self.copying.counts.refused),
             memory: self.memory.held_bytes(),
             memory_limit: self.memory.limit_bytes(),
+            tables,
+            tables_limit: self.options.table_bytes(),
+            outputs_limit: self.options.outputs() as u64,
+            passed_on: port.passed_on,
+            connections_refused: port.refused,
+            handshakes_failed: port.failed,
         }
     }
 
@@ -468,68 +452,4 @@ fn memory_of(options: &Options) -> Result<Arc<Budget>, ServiceError> {
         each: Budget::OWN_BYTES,
         error,
     })
-}
-
-/// Makes the directory, or checks that it is this user's.
-fn directory(path: &Path, mode: u32) -> Result<(), ServiceError> {
-    let of = |source| ServiceError::Path {
-        path: path.to_owned(),
-        source,
-    };
-    let mut builder = DirBuilder::new();
-    builder
-        .recursive(true)
-        .mode(mode)
-        .create(path)
-        .map_err(of)?;
-    let is = fs::metadata(path).map_err(of)?.uid();
-    let wanted = geteuid().as_raw();
-    if is != wanted {
-        let path = path.to_owned();
-        return Err(ServiceError::Foreign { path, is, wanted });
-    }
-    Ok(())
-}
-
-/// Only one service has a directory.
-fn locked(directory: &Path) -> Result<File, ServiceError> {
-    let path = directory.join(LOCK);
-    let of = |source| ServiceError::Path {
-        path: path.clone(),
-        source,
-    };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path);
-    let file = file.map_err(of)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(ServiceError::InUse { path }),
-        Err(errno) => Err(of(errno.into())),
-    }
-}
-
-/// As many descriptors as this process may have, from now on.
-fn descriptors() -> u64 {
-    let mut limit = getrlimit(Resource::Nofile);
-    let max = limit.maximum;
-    if limit.current != max {
-        limit.current = max;
-        if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            log::warn!("the number of open files stays low: {error}");
-        }
-    }
-    getrlimit(Resource::Nofile).current.unwrap_or(1 << 20)
-}
-
-/// The service's own, flat, without a link that is followed.
-fn remove_directory(path: &Path) {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            log::warn!("{} stays: {error}", path.display());
-        }
-        _ => {}
-    }
 }

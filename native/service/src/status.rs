@@ -46,6 +46,18 @@ pub struct Status {
     pub memory: u64,
     /// The most that they have together.
     pub memory_limit: u64,
+    /// Bytes of tables of outputs, and of readers' requests, that all applications have now.
+    pub tables: u64,
+    /// The most that they have together.
+    pub tables_limit: u64,
+    /// Most map outputs of all applications together.
+    pub outputs_limit: u64,
+    /// Connections of readers that were passed on to an application's endpoint.
+    pub passed_on: u64,
+    /// Connections that had to go because too many had proven nothing.
+    pub connections_refused: u64,
+    /// Connections that ended without the proof of an application's key.
+    pub handshakes_failed: u64,
 }
 
 impl Status {
@@ -70,6 +82,12 @@ impl Status {
             ("copies_refused_total", self.copies_refused),
             ("memory_bytes", self.memory),
             ("memory_limit_bytes", self.memory_limit),
+            ("table_bytes", self.tables),
+            ("table_limit_bytes", self.tables_limit),
+            ("outputs_limit", self.outputs_limit),
+            ("connections_passed_on_total", self.passed_on),
+            ("connections_refused_total", self.connections_refused),
+            ("handshakes_failed_total", self.handshakes_failed),
         ]
     }
 
@@ -111,6 +129,12 @@ impl Status {
             copies_refused: body.u64("copies refused")?,
             memory: body.u64("memory")?,
             memory_limit: body.u64("memory limit")?,
+            tables: body.u64("tables")?,
+            tables_limit: body.u64("tables limit")?,
+            outputs_limit: body.u64("outputs limit")?,
+            passed_on: body.u64("passed on")?,
+            connections_refused: body.u64("connections refused")?,
+            handshakes_failed: body.u64("handshakes failed")?,
         };
         body.end()?;
         Ok(status)

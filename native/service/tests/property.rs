@@ -90,14 +90,16 @@ proptest! {
     }
 
     #[test]
-    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 17]>()) {
+    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 23]>()) {
         let [applications, executors, outputs, output_bytes, linked, kept_open, refused, removed, served_blocks,
              served_bytes, lent, replicas, replicas_behind, copied_bytes, copies_refused, memory,
-             memory_limit] = figures;
+             memory_limit, tables, tables_limit, outputs_limit, passed_on, connections_refused,
+             handshakes_failed] = figures;
         let status = Status {
             version, applications, executors, outputs, output_bytes, linked, kept_open, refused, removed,
             served_blocks, served_bytes, lent,
-            replicas, replicas_behind, copied_bytes, copies_refused, memory, memory_limit,
+            replicas, replicas_behind, copied_bytes, copies_refused, memory, memory_limit, tables, tables_limit,
+            outputs_limit, passed_on, connections_refused, handshakes_failed,
         };
         let bytes = status.encode();
         prop_assert_eq!(Status::decode(&bytes).unwrap(), status);

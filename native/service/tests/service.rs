@@ -5,12 +5,14 @@
 #[path = "../../endpoint/tests/support/mod.rs"]
 #[macro_use]
 mod support;
+#[path = "support/executors.rs"]
+mod executors;
 #[path = "support/host.rs"]
 mod host;
 
-use faro_endpoint::{Endpoint, FabricChoice};
+use executors::{hello, read, reader};
 use faro_service::{
-    ask_status, receive, send, tell, ApplicationMember, Client, ClientError, Hello, Options,
+    ask_status, receive, send, tell, ApplicationMember, Client, ClientError, Metrics, Options,
     Refusal, Reply, Request, Service, Token, Users, SOCKET,
 };
 use faro_wire::Card;
@@ -21,71 +23,8 @@ use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::time::Instant;
-use support::{block, config, fetch, until, write_output, TIMEOUT};
-
-impl Host {
-    fn new() -> Self {
-        Self::with(|_| {})
-    }
-
-    fn with(change: impl FnOnce(&mut Options)) -> Self {
-        Self::small(tempfile::tempdir().unwrap(), change)
-    }
-
-    fn again(dir: tempfile::TempDir) -> Self {
-        Self::small(dir, |_| {})
-    }
-
-    /// A quota of 1 MiB, which tests fill.
-    fn small(dir: tempfile::TempDir, change: impl FnOnce(&mut Options)) -> Self {
-        Self::at(dir, |options| {
-            options.quota = 1 << 20;
-            change(options);
-        })
-    }
-
-    fn client(&self, application: u8) -> Result<Client, ClientError> {
-        let socket = self.dir.path().join("socket");
-        Client::connect(&socket, hello(application), TIMEOUT)
-    }
-
-    /// An executor that wrote an output of two partitions, handed it over, and whose files are gone.
-    fn handed(&self, client: &Client, map: i64, text: &str) -> Result<(), ClientError> {
-        let spark = tempfile::tempdir_in(self.dir.path()).unwrap();
-        let files = write_output(spark.path(), id(map), &[text.into(), b"rest".to_vec()]);
-        client.hand_over(id(map), &files.index, &files.data)
-    }
-
-    fn kept_names(&self) -> usize {
-        let applications = fs::read_dir(self.dir.path().join("data/applications")).unwrap();
-        let all = applications.map(|one| fs::read_dir(one.unwrap().path()).unwrap().count());
-        all.sum()
-    }
-}
-
-fn hello(application: u8) -> Hello {
-    Hello {
-        application: format!("app-{application}"),
-        executor: "1".to_owned(),
-        sealed: false,
-        token: Token::new([application; 32]),
-        secret: Default::default(),
-    }
-}
-
-/// An executor of that application on another host.
-fn reader(application: u8) -> Arc<Endpoint> {
-    let mut config = config("reader", FabricChoice::Tcp);
-    config.security.application = format!("app-{application}");
-    Endpoint::start(config).unwrap()
-}
-
-fn read(reader: &Endpoint, card: &[u8], map: i64) -> Vec<(u32, Vec<u8>)> {
-    let peer = reader.add_peer(card).unwrap();
-    fetch(reader, peer, &[block(1, map, 0, 1), block(1, map, 1, 2)]).blocks
-}
+use support::{block, fetch, until, write_output, TIMEOUT};
 
 fn refusal(result: Result<(), ClientError>) -> Refusal {
     match result.unwrap_err() {
@@ -154,74 +93,6 @@ fn applications_are_apart() {
     assert_eq!(host.figure("applications"), 1);
     for endpoint in [other, peer, reader] {
         endpoint.close();
-    }
-}
-
-#[test]
-fn all_applications_are_behind_one_port() {
-    let host = Host::new();
-    let clients = [1, 2].map(|application| host.client(application).unwrap());
-    let readers = [1, 2].map(reader);
-    for (client, text) in clients.iter().zip(["of the first", "of the second"]) {
-        host.handed(client, 5, text).unwrap();
-        let address = host.service.address().to_string();
-        let card = Card::decode(client.card()).unwrap();
-        assert!(card.addresses.iter().all(|one| one.location == address));
-    }
-    let blocks = [0, 1].map(|at| read(&readers[at], clients[at].card(), 5));
-    assert_eq!(blocks[0][0].1, b"of the first");
-    assert_eq!(blocks[1][0].1, b"of the second");
-    // One has connected and said nothing when the first application ends.
-    let mut newcomer = TcpStream::connect(host.service.address()).unwrap();
-    clients[0].end().unwrap();
-    let card = clients[0].card();
-    let late = reader(1);
-    let peer = late.add_peer(card).unwrap();
-    assert!(fetch(&late, peer, &[block(1, 5, 0, 1)]).failure.is_some());
-    assert_eq!(
-        read(&readers[1], clients[1].card(), 5)[0].1,
-        b"of the second"
-    );
-    // It is refused as all are that prove nothing.
-    newcomer.write_all(&[b'x'; 32]).unwrap();
-    let mut told = Vec::new();
-    newcomer.read_to_end(&mut told).unwrap();
-    assert!(told.starts_with(b"FARO"), "{told:?}");
-    for endpoint in [&readers[0], &readers[1], &late] {
-        endpoint.close();
-    }
-}
-
-#[test]
-fn a_restart_takes_the_same_port_and_no_old_card() {
-    let host = Host::new();
-    let client = host.client(1).unwrap();
-    host.handed(&client, 5, "before").unwrap();
-    let (port, before) = (host.service.address().port(), client.card().to_vec());
-    let host = Host::small(host.stop(), |options| options.port = port);
-    assert_eq!(host.service.address().port(), port);
-    let client = host.client(1).unwrap();
-    let reader = reader(1);
-    let old = reader.add_peer(&before).unwrap();
-    let failure = fetch(&reader, old, &[block(1, 5, 0, 1)]).failure.unwrap();
-    let failure = failure.detail;
-    assert!(failure.contains("does not prove membership"), "{failure}");
-    assert_eq!(read(&reader, client.card(), 5)[0].1, b"before");
-    reader.close();
-}
-
-#[test]
-fn a_port_that_is_taken_is_named() {
-    let host = Host::new();
-    let address = host.service.address();
-    let dir = tempfile::tempdir().unwrap();
-    let same = Options {
-        port: address.port(),
-        ..options(dir.path())
-    };
-    let error = Service::open(same).err().unwrap().to_string();
-    for part in [&address.to_string(), "in use", "--port"] {
-        assert!(error.contains(part), "{part} in {error}");
     }
 }
 
@@ -625,4 +496,26 @@ fn a_status_says_what_is_kept() {
     until("no executor", || host.figure("executors") == 0);
     let another = ask_status(&host.dir.path().join("nowhere"), TIMEOUT);
     assert!(matches!(another, Err(ClientError::Absent { .. })));
+}
+
+#[test]
+fn figures_are_given_at_the_address_that_was_asked_for() {
+    let host = Host::new();
+    let address = "127.0.0.2:0".parse().unwrap();
+    let metrics = Metrics::start(host.service.clone(), address).unwrap();
+    let mut client = TcpStream::connect(metrics.address()).unwrap();
+    client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).unwrap();
+    for part in [
+        "200 OK",
+        "faro_service_connections_refused_total 0\n",
+        "faro_service_table_limit_bytes 33554432\n",
+        "faro_service_outputs_limit 32768\n",
+    ] {
+        assert!(answer.contains(part), "{part} in {answer}");
+    }
+    let same = Metrics::start(host.service.clone(), metrics.address()).map(|_| ());
+    let error = same.unwrap_err().to_string();
+    assert!(error.contains("127.0.0.2"), "{error}");
 }

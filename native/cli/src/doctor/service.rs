@@ -101,6 +101,12 @@ mod tests {
             copies_refused: 0,
             memory: 32 << 20,
             memory_limit: 1 << 30,
+            tables: 1 << 20,
+            tables_limit: 512 << 20,
+            outputs_limit: 524_288,
+            passed_on: 12,
+            connections_refused: 0,
+            handshakes_failed: 1,
         }
     }
 

@@ -88,9 +88,18 @@ pub struct ServeArgs {
           value_name = "UID")]
     pub users: Vec<User>,
 
-    /// Port of 127.0.0.1 for Prometheus, which asks for /metrics [default: none]
+    /// Port for Prometheus, which asks for /metrics [default: none]
     #[arg(long, env = "FARO_SERVE_METRICS_PORT", value_name = "PORT")]
     pub metrics_port: Option<u16>,
+
+    /// Address of that port, such as the pod's; anyone who can connect to it reads the figures
+    #[arg(
+        long,
+        env = "FARO_SERVE_METRICS_ADDRESS",
+        default_value = "127.0.0.1",
+        value_name = "IP"
+    )]
+    pub metrics_address: IpAddr,
 }
 
 /// The user or users whose executors are served.

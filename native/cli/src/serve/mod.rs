@@ -36,7 +36,7 @@ pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
     let listener = Listener::start(&service).map_err(ServeError::Service)?;
     let metrics = args
         .metrics_port
-        .map(|port| Metrics::start(service.clone(), port));
+        .map(|port| Metrics::start(service.clone(), (args.metrics_address, port).into()));
     let metrics = metrics.transpose().map_err(ServeError::Service)?;
     if let Some(metrics) = &metrics {
         log::info!("metrics at http://{}/metrics", metrics.address());

@@ -26,6 +26,8 @@ use std::time::Duration;
 
 /// Maximum number of I/O threads. They wait for disks, not for processors.
 const MAX_IO_THREADS: usize = 8;
+/// The part of the memory beside the arena that requests may take.
+const REQUESTS_SHARE: u64 = 2;
 
 impl Endpoint {
     /// Opens fabrics, starts progress and I/O threads.
@@ -96,9 +98,11 @@ impl Endpoint {
         let kinds: Vec<FabricKind> = fabrics.iter().map(|fabric| fabric.kind()).collect();
         let threads: Vec<Thread> = fabrics.into_iter().map(Thread::new).collect();
         let counters = Arc::new(EndpointCounters::default());
-        let catalog = Arc::new(Catalog::new(memory_limit));
+        let beside = config.beside_bytes.unwrap_or(memory_limit / 2);
+        let catalog = Arc::new(Catalog::new(beside));
         let cache = ChunkCache::new(Arc::clone(&pool), slots(memory_limit))?;
-        let memory = Memory::new(Arc::clone(&pool), cache, config.regions, config.staging);
+        let modes = (config.regions, config.staging);
+        let memory = Memory::new(Arc::clone(&pool), cache, modes, beside / REQUESTS_SHARE);
         let io = io(&memory, &catalog)?;
         let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);
         let connection_idle = config.connection_idle;

@@ -65,10 +65,10 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Returns a catalog for an endpoint whose arena has `arena_bytes` bytes: paths take up to an
-    /// eighth of that in addition to the arena, and so do offsets.
-    pub(crate) fn new(arena_bytes: u64) -> Self {
-        Self::bounded(open_file_bound(), MAX_KNOWN_BYTES.min(arena_bytes / 8))
+    /// Returns a catalog for an endpoint that may have `beside_bytes` bytes beside its arena: paths take up to a
+    /// quarter of that, and so do offsets.
+    pub(crate) fn new(beside_bytes: u64) -> Self {
+        Self::bounded(open_file_bound(), MAX_KNOWN_BYTES.min(beside_bytes / 4))
     }
 
     /// Returns a catalog with at most `open_files` open files (at least 2), and at most `bytes`

@@ -21,9 +21,6 @@ use faro_wire::WireError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The part of the arena's bytes that requests may take beside it.
-const REQUESTS_SHARE: u64 = 4;
-
 /// The server's side of all fetches of one progress thread.
 pub(crate) struct ServeService {
     pub(super) io: Arc<IoPool>,
@@ -66,9 +63,8 @@ impl ServeService {
         schedule: ServerQueue,
         longest_wait: Duration,
     ) -> Self {
-        // A share of what the user allows for transfers, beside the arena.
         let budget = ServeBudget::new(
-            (memory.whole() / REQUESTS_SHARE) as usize,
+            memory.request_limit as usize,
             Arc::clone(&memory.request_bytes),
         );
         Self {

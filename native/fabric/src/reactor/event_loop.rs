@@ -9,6 +9,7 @@ use super::driver::{DeviceLost, DeviceReport, Driver, Owner, DEVICE};
 use super::table::ConnectionTable;
 use crate::session::bounds::{Bounds, ACCEPTS};
 use crate::session::connection::Common;
+use crate::session::counters::FabricCounters;
 use crate::session::operations::{self, NotExposed, OpenConnection};
 use crate::session::state::FabricShared;
 use crate::{
@@ -353,5 +354,10 @@ impl<D: Driver> Reactor<D> {
 
     pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
         self.table.counters()
+    }
+
+    /// Returns those counters that are counted, and not looked for among the connections.
+    pub(crate) fn counted(&self) -> &FabricCounters {
+        &self.table.common.shared.counters
     }
 }

@@ -20,7 +20,7 @@ mod socket;
 pub use crate::session::bounds::{Bounds, MAX_GREETING_BYTES};
 pub(crate) use listener::StreamListener;
 pub use setup::TcpConfig;
-pub use shared_port::{PortAcceptor, SharedPort};
+pub use shared_port::{PortAcceptor, PortCounts, SharedPort};
 pub use socket::resolve;
 pub(crate) use socket::{connect, listen, parse};
 

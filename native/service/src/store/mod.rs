@@ -17,6 +17,7 @@ mod directory;
 mod found;
 mod held;
 mod outputs;
+mod records;
 mod recover;
 mod result;
 
@@ -33,7 +34,8 @@ pub use held::Held;
 pub(crate) use held::HeldFiles;
 pub use outputs::Holding;
 use outputs::{Kept, OutputPlace, Outputs};
-pub use result::{KeepError, KeptAs, KeptNow, MAX_OUTPUTS};
+pub use records::OutputRecords;
+pub use result::{KeepError, KeptAs, KeptNow};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
@@ -46,6 +48,8 @@ use std::sync::{Arc, Mutex};
 pub struct Store {
     directory: Directory,
     quota: u64,
+    /// Both of all applications.
+    records: Arc<OutputRecords>,
     held: Arc<Held>,
     outputs: Mutex<Outputs>,
 }
@@ -55,10 +59,15 @@ impl Store {
     ///
     /// # Errors
     /// It cannot be opened.
-    pub fn open(path: &Path, quota: u64, held: Arc<Held>) -> io::Result<Self> {
+    pub fn open(
+        path: &Path,
+        quota: u64,
+        (records, held): (Arc<OutputRecords>, Arc<Held>),
+    ) -> io::Result<Self> {
         Ok(Self {
             directory: Directory::open(path)?,
             quota,
+            records,
             held,
             outputs: Mutex::default(),
         })
@@ -70,7 +79,8 @@ impl Store {
     /// # Errors
     /// The directory cannot be read.
     pub fn recover(&self, owner: u32) -> io::Result<usize> {
-        recover::recover(&self.directory, owner, &mut lock(&self.outputs))
+        let mut outputs = lock(&self.outputs);
+        recover::recover(&self.directory, owner, &self.records, &mut outputs)
     }
 
     /// Keeps an output from now on, in the place of an older one.
@@ -114,6 +124,7 @@ impl Store {
             has_data,
             bytes,
             place,
+            _record: self.records.count(),
         };
         if let Err(error) = self.found(id, &kept).check() {
             self.remove(id, kept);
@@ -162,8 +173,8 @@ impl Store {
         if held.saturating_add(more) > quota {
             return Err(KeepError::Quota { held, more, quota });
         }
-        if now.outputs >= MAX_OUTPUTS && older.is_none() {
-            return Err(KeepError::Full);
+        if older.is_none() && !self.records.has_room(now.outputs) {
+            return Err(KeepError::Full { held: now.outputs });
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::directory::Links;
 use super::held::HeldFiles;
+use super::records::CountedRecord;
 use crate::links::Kind;
 use faro_wire::OutputId;
 use std::collections::{BTreeSet, HashMap};
@@ -23,6 +24,7 @@ pub(super) struct Kept {
     pub(super) has_data: bool,
     pub(super) bytes: u64,
     pub(super) place: OutputPlace,
+    pub(super) _record: CountedRecord,
 }
 
 impl Kept {

@@ -2,6 +2,7 @@
 
 use super::directory::{Directory, Links};
 use super::outputs::{Kept, OutputPlace, Outputs};
+use super::records::OutputRecords;
 use crate::handed::Handed;
 use crate::links::{is_list, Kind, Link, OutputFile};
 use crate::record::Record;
@@ -9,6 +10,7 @@ use faro_wire::OutputId;
 use rustix::process::geteuid;
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 
 /// Puts whole outputs of `owner`, and whole copies, into `outputs`, and removes all else. Returns how many names that
 /// were.
@@ -18,6 +20,7 @@ use std::io;
 pub(super) fn recover(
     directory: &Directory,
     owner: u32,
+    records: &Arc<OutputRecords>,
     outputs: &mut Outputs,
 ) -> io::Result<usize> {
     let mut found: HashMap<(OutputId, u64, Kind), [bool; 2]> = HashMap::new();
@@ -52,7 +55,7 @@ pub(super) fn recover(
             Kind::Replica => geteuid().as_raw(),
         };
         let kept = match has_index {
-            true => check_again(directory, links, has_data, owner),
+            true => check_again(directory, links, has_data, owner, records),
             false => None,
         };
         let loser = match kept {
@@ -78,7 +81,13 @@ pub(super) fn recover(
     Ok(removed)
 }
 
-fn check_again(directory: &Directory, links: Links, has_data: bool, owner: u32) -> Option<Kept> {
+fn check_again(
+    directory: &Directory,
+    links: Links,
+    has_data: bool,
+    owner: u32,
+    records: &Arc<OutputRecords>,
+) -> Option<Kept> {
     let open = |part| directory.open_part(links, part);
     let index = open(OutputFile::Index).ok()?;
     let data = has_data.then(|| open(OutputFile::Data)).transpose().ok()?;
@@ -89,5 +98,6 @@ fn check_again(directory: &Directory, links: Links, has_data: bool, owner: u32) 
         has_data,
         bytes: handed.bytes,
         place: OutputPlace::Linked,
+        _record: records.count(),
     })
 }

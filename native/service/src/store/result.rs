@@ -5,9 +5,6 @@ use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
 
-/// Most outputs of an application; each takes some 100 bytes of memory.
-pub const MAX_OUTPUTS: usize = 1 << 20;
-
 /// Why an output is not kept.
 #[derive(Debug, Error)]
 pub enum KeepError {
@@ -17,8 +14,10 @@ pub enum KeepError {
     Quota { held: u64, more: u64, quota: u64 },
     #[error("the application has ended here")]
     Ended,
-    #[error("{MAX_OUTPUTS} map outputs of the application are here already")]
-    Full,
+    #[error(
+        "{held} map outputs of the application are here, as many as it may have now (--memory bounds those of all)"
+    )]
+    Full { held: usize },
     #[error("its files cannot be linked ({linking}), and {held} files are kept open already")]
     Descriptors { linking: Errno, held: usize },
     #[error("its files cannot be linked: {0}")]

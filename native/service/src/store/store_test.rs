@@ -24,7 +24,12 @@ impl TestStore {
     }
 
     fn store(&self, quota: u64) -> Store {
-        Store::open(self.kept.path(), quota, Held::new(10)).unwrap()
+        self.bounded(quota, &OutputRecords::new(1 << 20))
+    }
+
+    fn bounded(&self, quota: u64, records: &Arc<OutputRecords>) -> Store {
+        let bounds = (Arc::clone(records), Held::new(10));
+        Store::open(self.kept.path(), quota, bounds).unwrap()
     }
 
     /// Writes an output as an executor does; the files' names are of no account.
@@ -362,4 +367,32 @@ fn the_latest_removed_shuffles_are_known() {
     };
     assert!(store.has_room(of(0), 1).is_ok());
     assert!(store.has_room(of(MAX_REMOVED as u32), 1).is_err());
+}
+
+#[test]
+fn outputs_of_all_applications_are_bounded_together() {
+    let records = OutputRecords::new(8);
+    let places = [TestStore::new(), TestStore::new()];
+    let [first, second] = [&places[0], &places[1]].map(|place| place.bounded(1 << 30, &records));
+    let keep =
+        |store: &Store, at: usize, map: i64| store.keep(id(map), places[at].written(b"abcd"));
+    for map in 0..4 {
+        keep(&first, 0, map).unwrap();
+    }
+    // One alone has half. What replaces an older one needs no room.
+    let full = keep(&first, 0, 4).unwrap_err();
+    assert!(matches!(full, KeepError::Full { held: 4 }), "{full}");
+    keep(&first, 0, 3).unwrap();
+    for map in 0..2 {
+        keep(&second, 1, map).unwrap();
+    }
+    assert!(matches!(
+        keep(&second, 1, 2),
+        Err(KeepError::Full { held: 2 })
+    ));
+    first.end();
+    for map in 2..4 {
+        keep(&second, 1, map).unwrap();
+    }
+    assert!(keep(&second, 1, 4).is_err());
 }

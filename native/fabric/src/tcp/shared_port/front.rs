@@ -15,7 +15,6 @@ use crate::{CloseReason, FabricError, FabricKind, OwnIdentity, RemoteRange, Wake
 use faro_secure::{Protection, Secret, StaticKey};
 use mio::net::{TcpListener, TcpStream};
 use std::io;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,7 +57,11 @@ impl PortAcceptor {
     /// `Io`: the port cannot be waited for.
     pub fn poll(&mut self, timeout: Duration) -> Result<(), FabricError> {
         // Strangers end without an event.
-        self.reactor.poll(&mut Vec::new(), timeout)
+        let polled = self.reactor.poll(&mut Vec::new(), timeout);
+        let counted = self.reactor.counted();
+        let (refused, failed) = (counted.connections_refused, counted.handshakes_failed);
+        self.reactor.driver().routes.count_ended(refused, failed);
+        polled
     }
 
     /// Returns the counters by name: those of a fabric, `endpoints` (fabrics behind the port) and
@@ -80,10 +83,10 @@ impl Transport for Front {
     type State = ();
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        let passed_on = self.routes.passed_on.load(Ordering::Relaxed);
+        let counts = self.routes.counts();
         vec![
-            ("endpoints", self.routes.len() as u64),
-            ("passed_on", passed_on),
+            ("endpoints", counts.endpoints),
+            ("passed_on", counts.passed_on),
         ]
     }
 }

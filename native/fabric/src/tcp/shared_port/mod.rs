@@ -27,6 +27,7 @@ mod hello;
 mod routes;
 
 pub use front::PortAcceptor;
+pub use routes::PortCounts;
 
 use super::socket::listen;
 use crate::session::bounds::Bounds;
@@ -69,6 +70,12 @@ impl SharedPort {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns what it counted, up to the acceptor's last poll.
+    #[must_use]
+    pub fn counts(&self) -> PortCounts {
+        self.routes.counts()
     }
 
     /// Lets an endpoint's fabric take the connections of peers that know its key, as long as the

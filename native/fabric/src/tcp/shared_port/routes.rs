@@ -17,12 +17,27 @@ pub(super) struct PortRoute {
     pub(super) entrance: Entrance,
 }
 
+/// What a shared port has now, and what it counted since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PortCounts {
+    /// Fabrics behind it now.
+    pub endpoints: u64,
+    /// Connections that were passed on to one of them.
+    pub passed_on: u64,
+    /// Connections that had to go because too many had proven nothing.
+    pub refused: u64,
+    /// Connections that ended without the proof of a key.
+    pub failed: u64,
+}
+
 /// All of a port.
 #[derive(Default)]
 pub(super) struct PortRoutes {
     all: Mutex<Vec<Arc<PortRoute>>>,
-    /// Connections that were passed on.
-    pub(super) passed_on: AtomicU64,
+    /// Relaxed, all of these: they order nothing.
+    passed_on: AtomicU64,
+    refused: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl PortRoutes {
@@ -45,8 +60,14 @@ impl PortRoutes {
         RouteGuard { routes, route }
     }
 
-    pub(super) fn len(&self) -> usize {
-        lock(&self.all).len()
+    pub(super) fn counts(&self) -> PortCounts {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        PortCounts {
+            endpoints: lock(&self.all).len() as u64,
+            passed_on: get(&self.passed_on),
+            refused: get(&self.refused),
+            failed: get(&self.failed),
+        }
     }
 
     /// Finds the fabric with whose key HELLO was made, by trying each.
@@ -73,6 +94,12 @@ impl PortRoutes {
 
     pub(super) fn count_passed_on(&self) {
         self.passed_on.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sets what the acceptor has counted since it was made.
+    pub(super) fn count_ended(&self, refused: u64, failed: u64) {
+        self.refused.store(refused, Ordering::Relaxed);
+        self.failed.store(failed, Ordering::Relaxed);
     }
 }
 

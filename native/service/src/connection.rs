@@ -1,0 +1,251 @@
+//! The connection of one executor: its greeting, and the answers to its messages. It has a thread of its own.
+
+use crate::application::Application;
+use crate::handed::Handed;
+use crate::lend::Loans;
+use crate::message::{MessageError, Refusal, Reply, Request};
+use crate::service::{Refused, Service};
+use crate::socket::{receive, send, Received, SocketError};
+use crate::store::KeepError;
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
+use rustix::process::geteuid;
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long an executor may take for its first message.
+const HELLO_WAIT: Duration = Duration::from_secs(5);
+/// How often a thread that waits looks whether the service stops.
+pub(crate) const LOOK: Duration = Duration::from_millis(500);
+
+/// The first message and its answer have little time.
+pub(crate) fn hello_waits(socket: &OwnedFd) -> Result<(), SocketError> {
+    set_socket_timeout(socket, Timeout::Send, Some(HELLO_WAIT))?;
+    set_socket_timeout(socket, Timeout::Recv, Some(HELLO_WAIT))?;
+    Ok(())
+}
+
+pub(crate) fn refuse(socket: &OwnedFd, (why, text): Refused) -> Result<(), SocketError> {
+    let bytes = Reply::Refused { why, text }.encode();
+    send(socket.as_fd(), &bytes, &[])
+}
+
+/// What a first message wants.
+enum First {
+    Executor(Arc<Application>),
+    Status,
+}
+
+/// To a message of an executor.
+enum Answer {
+    Plain(Reply),
+    Lent(Loans),
+}
+
+/// One executor.
+pub(crate) struct Connection<'a> {
+    pub(crate) user: u32,
+    pub(crate) service: &'a Service,
+    pub(crate) socket: &'a OwnedFd,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+impl Connection<'_> {
+    /// Answers until the executor or the service ends.
+    pub(crate) fn serve(&self) {
+        let served = self.greet().and_then(|application| {
+            application.connected();
+            let served = self.answer_all(&application);
+            application.disconnected();
+            served
+        });
+        match served {
+            Ok(()) | Err(SocketError::Closed) => {}
+            Err(error) => log::info!("an executor's connection ends: {error}"),
+        }
+    }
+
+    /// The first message; `Closed` after a refusal, and after the status.
+    fn greet(&self) -> Result<Arc<Application>, SocketError> {
+        hello_waits(self.socket)?;
+        let greeted = self.greeted()?;
+        let first = greeted.map_err(|refused| {
+            log::info!(
+                "an executor of user {} is refused: {}",
+                self.user,
+                refused.1
+            );
+            self.service
+                .counters
+                .refused
+                .fetch_add(1, Ordering::Relaxed);
+            refuse(self.socket, refused)
+                .err()
+                .unwrap_or(SocketError::Closed)
+        })?;
+        let application = match first {
+            First::Executor(application) => application,
+            First::Status => {
+                send(self.socket.as_fd(), &self.service.status().encode(), &[])?;
+                return Err(SocketError::Closed);
+            }
+        };
+        set_socket_timeout(self.socket, Timeout::Recv, Some(LOOK))?;
+        let card = application.card();
+        self.reply(&Reply::Welcome { card })?;
+        Ok(application)
+    }
+
+    fn greeted(&self) -> Result<Result<First, Refused>, SocketError> {
+        // Also of a user who is refused: closing with a message unread would take the answer from the other side.
+        let received = receive(self.socket.as_fd())?;
+        let request = Request::decode(&received.bytes);
+        let administers = self.user == 0 || self.user == geteuid().as_raw();
+        if administers && matches!(request, Ok(Request::Status)) {
+            return Ok(Ok(First::Status));
+        }
+        if !self.service.serves(self.user) {
+            let text = format!("executors of user {} are not served here", self.user);
+            return Ok(Err((Refusal::User, text)));
+        }
+        Ok(match request {
+            Ok(Request::Hello(hello)) => self
+                .service
+                .register(&hello, self.user)
+                .map(First::Executor),
+            Ok(Request::Status) => Ok(First::Status),
+            Ok(
+                Request::Output { .. }
+                | Request::Lend { .. }
+                | Request::Forget { .. }
+                | Request::End
+                | Request::Host { .. }
+                | Request::Behind,
+            ) => {
+                let text = "the first message is no greeting".to_owned();
+                Err((Refusal::Message, text))
+            }
+            Err(error @ MessageError::Version { .. }) => Err((Refusal::Version, error.to_string())),
+            Err(error) => Err((Refusal::Message, error.to_string())),
+        })
+    }
+
+    fn answer_all(&self, application: &Application) -> Result<(), SocketError> {
+        while !self.stop.load(Ordering::Relaxed) {
+            let received = match receive(self.socket.as_fd()) {
+                Err(SocketError::TimedOut) => continue,
+                other => other?,
+            };
+            match self.answer(application, received) {
+                Ok(Answer::Plain(reply)) => self.reply(&reply)?,
+                Ok(Answer::Lent(loans)) => self.lend(loans)?,
+                Err(refused) => {
+                    self.service
+                        .counters
+                        .refused
+                        .fetch_add(1, Ordering::Relaxed);
+                    log::debug!("application {} is refused: {}", application.name, refused.1);
+                    let ends = refused.0 == Refusal::Message;
+                    refuse(self.socket, refused)?;
+                    if ends {
+                        return Err(SocketError::Closed);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, application: &Application, received: Received) -> Result<Answer, Refused> {
+        let message = |text: String| (Refusal::Message, text);
+        let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
+        match request {
+            Request::Hello(_) | Request::Status => Err(message("a second greeting".to_owned())),
+            Request::Output { id, has_data } => {
+                let mut files = received.descriptors.into_iter().map(File::from);
+                let wanted = 1 + usize::from(has_data);
+                if files.len() != wanted {
+                    let got = files.len();
+                    return Err(message(format!("{got} descriptors where {wanted} belong")));
+                }
+                let handed = match (files.next(), files.next()) {
+                    (Some(index), data) => Handed::check(index, data, self.user),
+                    (None, _) => return Err(message("no index".to_owned())),
+                };
+                let handed = handed.map_err(|e| (Refusal::Files, e.to_string()))?;
+                let kept = application.keep(id, handed).map_err(|error| {
+                    let why = match &error {
+                        KeepError::Files(_) => Refusal::Files,
+                        KeepError::Quota { .. } => Refusal::Quota,
+                        KeepError::Full { .. } => Refusal::Full,
+                        KeepError::Ended => Refusal::Ended,
+                        // These two are of copies.
+                        KeepError::Removed | KeepError::Own => Refusal::Message,
+                        KeepError::Descriptors { .. }
+                        | KeepError::Linking(_)
+                        | KeepError::Unreadable(_) => Refusal::System,
+                    };
+                    (why, error.to_string())
+                })?;
+                self.service.count_kept(kept.how);
+                Ok(Answer::Plain(Reply::Done))
+            }
+            Request::Forget { shuffle } => {
+                self.service.count_removed(application.forget(shuffle));
+                Ok(Answer::Plain(Reply::Done))
+            }
+            Request::Host {
+                replicas,
+                at,
+                of,
+                card,
+            } => application
+                .host((replicas, at, of), card)
+                .map(|()| Answer::Plain(Reply::Done))
+                // The connection goes on: outputs are handed over by it.
+                .map_err(|text| (Refusal::Full, text)),
+            Request::Behind => {
+                let behind = application.replicas_behind();
+                Ok(Answer::Plain(Reply::Behind(behind)))
+            }
+            Request::End => {
+                self.service.end(application.key, "has ended");
+                Ok(Answer::Plain(Reply::Done))
+            }
+            Request::Lend {
+                shuffle,
+                files,
+                maps,
+            } => {
+                let lending = &self.service.lending;
+                let loans = application.lend(lending, shuffle, &maps, files);
+                Ok(Answer::Lent(loans))
+            }
+        }
+    }
+
+    /// A reader that does not take its answer ends this connection only, which has its own thread and timeout.
+    fn lend(&self, loans: Loans) -> Result<(), SocketError> {
+        let files: Vec<_> = loans.files().map(AsFd::as_fd).collect();
+        let outputs = loans.all.iter().filter(|lent| lent.files() > 0).count();
+        if !files.is_empty() {
+            // Before the answer, so that a reader that has it finds it counted.
+            let lent = &self.service.counters.lent;
+            lent.fetch_add(outputs as u64, Ordering::Relaxed);
+        }
+        let bytes = Reply::Lent(loans.all.clone()).encode();
+        match send(self.socket.as_fd(), &bytes, &files) {
+            Err(SocketError::TooManyOnTheirWay) => {
+                let text = SocketError::TooManyOnTheirWay.to_string();
+                refuse(self.socket, (Refusal::System, text))
+            }
+            other => other,
+        }
+    }
+
+    fn reply(&self, reply: &Reply) -> Result<(), SocketError> {
+        send(self.socket.as_fd(), &reply.encode(), &[])
+    }
+}
