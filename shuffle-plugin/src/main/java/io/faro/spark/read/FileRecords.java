@@ -7,12 +7,18 @@ import org.apache.spark.TaskKilledException;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.storage.BlockManagerId;
 
 /**
  * The records of parts in files of this host. Native code reads small ones, Spark's code large ones and those that
  * fail.
  */
 final class FileRecords implements RecordSource, PartsStream.Bytes {
+  /** Fetches a part over the network, and waits for it. */
+  interface Network {
+    RecordSource fetch(BlockManagerId address, Parts part);
+  }
+
   private final Parts parts;
   private final int first;
   private final int end;
@@ -20,15 +26,21 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   private final FileChunk chunk;
   private final Decompression decompression;
   private final PartFailure failure;
+  private final Network network;
   private final ShuffleReadMetricsReporter metrics;
   /** The first part that was not counted. */
   private int counted;
   /** Parts that were left to be fetched over the network, and are no longer among these. */
   private final BitSet left = new BitSet();
+  /** Parts whose files were lost while they were read, and that were fetched to their end. */
+  private final BitSet replaced = new BitSet();
+  /** What was fetched of the last one of them, and which one that is; {@code null}: none. */
+  private volatile RecordSource replacement;
+  private int replacementOf;
 
   /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */
   FileRecords(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
-      PartFailure failure, ShuffleReadMetricsReporter metrics) {
+      PartFailure failure, Network network, ShuffleReadMetricsReporter metrics) {
     this.parts = parts;
     this.first = first;
     this.end = end;
@@ -36,6 +48,7 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     this.chunk = chunk;
     this.decompression = decompression;
     this.failure = failure;
+    this.network = network;
     this.metrics = metrics;
     counted = first;
   }
@@ -85,6 +98,27 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     return leaves;
   }
 
+  /**
+   * Fetches a part whose lent file is not there any more, so that the stream goes on with the byte that it needs. The
+   * decompressor and the task have the bytes before it. Once: what was fetched is not fetched again.
+   */
+  @Override
+  public InputStream instead(int i, IOException cause) throws IOException, FetchFailedException {
+    if (replaced.get(i) || !files.lost(parts, i, cause.toString())) {
+      throw unreadable(i, cause);
+    }
+    replaced.set(i);
+    close();
+    RecordSource fetched = network.fetch(files.address(), parts.only(i));
+    replacement = fetched;
+    replacementOf = i;
+    InputStream bytes = fetched == null ? null : fetched.open();
+    if (bytes == null) {
+      throw unreadable(i, cause);
+    }
+    return bytes;
+  }
+
   @Override
   public FetchFailedException unreadable(int i, IOException cause) {
     return failure.failed(files.address(), parts, i, "its file cannot be read", cause);
@@ -96,6 +130,10 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
       throws IOException, FetchFailedException {
     int leftBefore = left.cardinality();
     for (int i = first; i < end; i++) {
+      if (replaced.get(i)) {
+        replacedFailed(i, problem, decompressing, handedOut);
+        continue;
+      }
       ManagedBuffer bytes = part(i);
       if (bytes == null) {
         continue;
@@ -112,6 +150,23 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     return !handedOut && left.cardinality() > leftBefore;
   }
 
+  /** A part of the stream that could not be read was fetched. Throws if it is corrupt and must not be read again. */
+  private void replacedFailed(int i, Throwable problem, boolean decompressing, boolean handedOut)
+      throws IOException, FetchFailedException {
+    if (!handedOut) {
+      replaced.clear(i);
+      leave(i, problem.toString(), false);
+    } else if (i == replacementOf && replacement != null) {
+      replacement.failed(problem, decompressing && end - first == 1, true);
+    }
+  }
+
+  /** Releases what was fetched. */
   @Override
-  public void close() {}
+  public void close() throws IOException {
+    RecordSource last = replacement;
+    if (last != null) {
+      last.close();
+    }
+  }
 }

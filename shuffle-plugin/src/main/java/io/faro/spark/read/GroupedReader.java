@@ -64,24 +64,29 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     long bytes = 0;
     for (int i = 0; i < parts.count(); i++) {
       if (i > first && (i - first == limits.parts || bytes + parts.size(i) > limits.bytes)) {
-        local.add(new FileRecords(parts, first, i, files, chunk, decompression, failure, metrics));
+        local.add(files(parts, first, i, files));
         first = i;
         bytes = 0;
       }
       bytes += parts.size(i);
     }
     if (parts.count() > 0) {
-      local.add(new FileRecords(parts, first, parts.count(), files, chunk, decompression, failure, metrics));
+      local.add(files(parts, first, parts.count(), files));
     }
+  }
+
+  private FileRecords files(Parts parts, int first, int end, LocalFiles files) {
+    return new FileRecords(parts, first, end, files, chunk, decompression, failure,
+        (address, part) -> fetches.one(address, part, secondFetch, failure, this::group, StreamRecords::new), metrics);
+  }
+
+  private RecordSource group(FetchedGroup group) {
+    return new GroupRecords(group, decompression, failure);
   }
 
   /** Files first: the blocks of other hosts are on their way meanwhile. */
   private RecordSource nextSource() {
-    if (!local.isEmpty()) {
-      return local.remove();
-    }
-    return fetches.next(secondFetch, failure,
-        group -> new GroupRecords(group, decompression, failure), StreamRecords::new);
+    return local.isEmpty() ? fetches.next(secondFetch, failure, this::group, StreamRecords::new) : local.remove();
   }
 
   /** Aggregates and sorts the records where the dependency asks for it, as Spark's reader does. */

@@ -84,6 +84,12 @@ final class LentFiles implements LocalFiles {
   }
 
   @Override
+  public boolean lost(Parts parts, int i, String problem) {
+    LOG.debug("Faro: the rest of block {} of {} is not read from lent files: {}", parts.id(i), address, problem);
+    return true;
+  }
+
+  @Override
   public void count(ShuffleReadMetricsReporter metrics, long parts, long bytes) {
     LocalFiles.super.count(metrics, parts, bytes);
     lender.read(parts, bytes);

@@ -23,6 +23,11 @@ interface LocalFiles {
     return false;
   }
 
+  /** A part's file was lost while it was read. True: the part can be fetched over the network. */
+  default boolean lost(Parts parts, int i, String problem) {
+    return false;
+  }
+
   /** Counts parts, and bytes of parts, that were read from the files. */
   default void count(ShuffleReadMetricsReporter metrics, long parts, long bytes) {
     metrics.incLocalBlocksFetched(parts);

@@ -20,7 +20,17 @@ final class PartsStream extends ArrayStream {
 
     /** Returns the failure that ends the task because part {@code i} cannot be read. */
     FetchFailedException unreadable(int i, IOException cause);
+
+    /**
+     * Returns the bytes of part {@code i} by another way, from its first one on, because those that are open cannot be
+     * read any further. Throws what ends the task if there is no other way.
+     */
+    default InputStream instead(int i, IOException cause) throws IOException, FetchFailedException {
+      throw unreadable(i, cause);
+    }
   }
+
+  private static final int SKIP_BYTES = 64 << 10;
 
   private final Bytes bytes;
   private final int end;
@@ -28,7 +38,8 @@ final class PartsStream extends ArrayStream {
   private int at;
   /** {@code null}: none is open. */
   private InputStream in;
-  /** Bytes of the open part that were not read. */
+  /** Bytes of the open part, and those of them that were not read. */
+  private long size;
   private long left;
 
   /** Parts {@code first} to {@code end}, exclusive. */
@@ -63,10 +74,37 @@ final class PartsStream extends ArrayStream {
           at++;
         }
       } catch (IOException e) {
-        throw SneakyThrow.raise(bytes.unreadable(at, e));
+        reopen(e);
       }
     }
     return read == 0 && length > 0 ? -1 : read;
+  }
+
+  /**
+   * Goes on with the part by another way, at the byte that was to be read. What was read of it stays right: the files
+   * of a map task's attempt never change, and each attempt has an id of its own.
+   */
+  private void reopen(IOException cause) {
+    try {
+      in.close();
+      in = bytes.instead(at, cause);
+      skip(in, size - left);
+    } catch (FetchFailedException e) {
+      throw SneakyThrow.raise(e);
+    } catch (IOException e) {
+      throw SneakyThrow.raise(bytes.unreadable(at, e));
+    }
+  }
+
+  private static void skip(InputStream in, long bytes) throws IOException {
+    byte[] skipped = new byte[(int) Math.min(bytes, SKIP_BYTES)];
+    for (long left = bytes; left > 0;) {
+      int now = in.read(skipped, 0, (int) Math.min(left, skipped.length));
+      if (now < 0) {
+        throw new IOException("it ends before byte " + bytes);
+      }
+      left -= now;
+    }
   }
 
   /** Returns whether there is a byte left to read; opens the next part for that. */
@@ -80,7 +118,8 @@ final class PartsStream extends ArrayStream {
       try {
         ManagedBuffer part = bytes.part(at);
         if (part != null) {
-          left = part.size();
+          size = part.size();
+          left = size;
           in = open(part);
           return true;
         }

@@ -1,5 +1,6 @@
 package io.faro.spark.read;
 
+import java.util.Collections;
 import java.util.Map;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
@@ -68,6 +69,21 @@ final class PlanFetches {
     // A task's listeners run in the reverse order: the records let go of fetched bytes before Spark's iterator, which
     // has registered its own by now, releases them.
     context.addTaskCompletionListener(end);
+  }
+
+  /**
+   * Fetches one part, beside what is under way, waits for it, and makes a source of it. Nothing of it has to be given
+   * up when the reader ends: a group of one part is handed over to Spark's iterator when it arrives.
+   */
+  <S> S one(BlockManagerId address, Parts part, SecondFetch secondFetch, PartFailure failure,
+      Function<FetchedGroup, S> ofGroup, Function<StreamPart, S> ofPart) {
+    ReadPlan plan = ReadPlan.of(shuffle, Collections.singletonMap(address, part),
+        BlockPlaces.overTheNetwork(blocks), readers.conf.limits());
+    GroupFetch client = new GroupFetch(blocks.blockStoreClient(), readers.client, plan.groups);
+    FetchedBlocks fetched = new FetchedBlocks(plan, client, readers.conf, blocks, context, metrics);
+    // See fetch: before Spark's iterator.
+    context.addTaskCompletionListener(end);
+    return fetched.next(secondFetch, failure, ofGroup, ofPart);
   }
 
   /**

@@ -269,7 +269,7 @@ class RecordIteratorTest {
         return gone != null;
       }
     };
-    return new FileRecords(parts, 0, bytes.length, local, null, blocks.decompression, failure, metrics);
+    return new FileRecords(parts, 0, bytes.length, local, null, blocks.decompression, failure, null, metrics);
   }
 
   @Test
