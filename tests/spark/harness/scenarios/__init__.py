@@ -72,9 +72,7 @@ def chosen(version, depth, names, stock):
         raise SystemExit(
             f"run: unknown scenario {', '.join(unknown)}; there are: {', '.join(known)}"
         )
-    picked = [known[n] for n in names] or [
-        s for s in SCENARIOS if runs_at(s, depth)
-    ]
+    picked = [known[n] for n in names] or [s for s in SCENARIOS if runs_at(s, depth)]
     usable = [s for s in picked if can_run(s, version) and not (stock and s.faro_only)]
     if depth not in ("smoke", "brief"):
         return usable
