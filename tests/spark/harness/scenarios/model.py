@@ -114,7 +114,7 @@ class Scenario:
     service_must_log: tuple = ()  # patterns in the log of `faro serve`
     faro_only: bool = False
     smoke: bool = False  # where the depth is brief, smoke or most
-    everywhere: bool = False  # also where the depth is smoke
+    everywhere: bool = False  # also where the depth is smoke, but not brief
     few: tuple = ()  # the cases where the depth is smoke, if not all
     newest: bool = False  # the same code in all versions: where the depth is full only
     apart: bool = False  # only with --full or by its name: others in `make test` are much like it

@@ -34,8 +34,9 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   private final BitSet left = new BitSet();
   /** Parts whose files were lost while they were read, and that were fetched to their end. */
   private final BitSet replaced = new BitSet();
-  /** What was fetched of the last one of them, and which one that is; {@code null}: none. */
+  /** The source that was fetched for the last one of these parts; {@code null}: none was fetched. */
   private volatile RecordSource replacement;
+  /** The index of that part. */
   private int replacementOf;
 
   /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */

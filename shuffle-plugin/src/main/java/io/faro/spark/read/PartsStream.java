@@ -81,8 +81,8 @@ final class PartsStream extends ArrayStream {
   }
 
   /**
-   * Goes on with the part by another way, at the byte that was to be read. What was read of it stays right: the files
-   * of a map task's attempt never change, and each attempt has an id of its own.
+   * Opens the part anew from another source, and skips the bytes that were read of it. They stay valid, because the
+   * files of a map task's attempt never change, and each attempt has an id of its own.
    */
   private void reopen(IOException cause) {
     try {

@@ -39,7 +39,7 @@ class LostFileTest {
   private final List<Integer> fetched = new ArrayList<>();
   private final List<Integer> left = new ArrayList<>();
   private Records blocks = new Records("lz4");
-  /** What comes over the network; {@code null}: nothing. */
+  /** The bytes that the network returns for the part; {@code null}: the fetch fails. */
   private byte[] answer;
   private boolean isLent = true;
   private RecordIterator records;
