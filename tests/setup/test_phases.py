@@ -1,0 +1,107 @@
+"""The phases of `make test`: what they add up to, how they follow each other, what ends them."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+# Waits for a file of the other lane's phase, which ends only if both run at a time.
+MEETS = """#!/bin/sh
+touch "$0.runs"
+for _ in $(seq 600); do
+  [ -e "{other}.runs" ] && echo '1 passed, 0 failed' && exit 0
+  sleep 0.05
+done
+exit 1
+"""
+
+
+@pytest.fixture
+def phases(tmp_path, monkeypatch):
+    """The program `tests/run` as a module that writes its logs elsewhere and fetches nothing."""
+    loader = importlib.machinery.SourceFileLoader("phases", str(TESTS / "run"))
+    spec = importlib.util.spec_from_loader("phases", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    monkeypatch.setattr(module, "LOGS", tmp_path / "logs")
+    return module
+
+
+def script(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+def ran(module, monkeypatch, phases):
+    monkeypatch.setattr(module, "PHASES", phases)
+    monkeypatch.setattr(sys, "argv", ["run"])
+    return module.main()
+
+
+def phase(module, name, command, lane=0):
+    return module.Phase(name, command, module.closing_counts, 1, lane=lane)
+
+
+def test_two_lanes_run_at_a_time(phases, monkeypatch, tmp_path, capsys):
+    one, other = tmp_path / "one", tmp_path / "other"
+    commands = [script(one, MEETS.format(other=other)), script(other, MEETS.format(other=one))]
+    lanes = [phase(phases, f"p{n}", command, n + 1) for n, command in enumerate(commands)]
+    assert ran(phases, monkeypatch, lanes) == 0
+    assert capsys.readouterr().out.endswith("\n2 passed, 0 failed\n")
+
+
+def test_a_failed_phase_is_named_and_the_next_ones_run(phases, monkeypatch, tmp_path, capsys):
+    bad = script(tmp_path / "bad", "#!/bin/sh\necho 'FAILED a.py::b - c'\necho '4 passed, 1 failed'\n")
+    good = script(tmp_path / "good", "#!/bin/sh\necho '2 passed, 0 failed, 3 skipped'\n")
+    silent = script(tmp_path / "silent", "#!/bin/sh\n")
+    found = [phase(phases, *pair) for pair in [("a", bad), ("b", good), ("c", silent)]]
+    assert ran(phases, monkeypatch, found) == 1
+    said = capsys.readouterr().out
+    assert "a: FAILED a.py::b - c\nfailed phases: a, c\n6 passed, 2 failed, 3 skipped\n" in said
+
+
+def test_an_interrupt_ends_all_lanes(tmp_path):
+    """Both phases and what they started are gone, and no further phase begins."""
+    waits = script(tmp_path / "waits", '#!/bin/sh\necho $$ >"$1.pid"\nexec sleep 600\n')
+    late = tmp_path / "late"
+    program = f"""
+import importlib.machinery, importlib.util, sys
+from pathlib import Path
+loader = importlib.machinery.SourceFileLoader("phases", {str(TESTS / "run")!r})
+module = importlib.util.module_from_spec(importlib.util.spec_from_loader("phases", loader))
+loader.exec_module(module)
+module.LOGS = Path({str(tmp_path)!r}) / "logs"
+def phase(name, command, lane):
+    return module.Phase(name, command, module.closing_counts, 5, lane=lane)
+module.PHASES = [
+    phase("a", {f"{waits} {tmp_path}/a"!r}, 1),
+    phase("b", {f"{waits} {tmp_path}/b"!r}, 2),
+    phase("c", {f"touch {late}"!r}, 2),
+]
+sys.argv = ["run"]
+sys.exit(module.main())
+"""
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    pids = [tmp_path / "a.pid", tmp_path / "b.pid"]
+    while not all(pid.exists() and pid.read_text().strip() for pid in pids):
+        assert time.monotonic() < deadline, "the phases do not start"
+        time.sleep(0.02)
+    run.send_signal(signal.SIGINT)
+    said = run.communicate(timeout=60)[0]
+    assert run.returncode == 130
+    assert said.endswith("interrupted\n")
+    assert not late.exists()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid.read_text()), 0)
