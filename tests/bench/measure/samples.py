@@ -51,15 +51,18 @@ _THREADS = [(re.compile(pattern), part) for pattern, part in THREADS]
 _CALLS = [(re.compile(pattern), part) for pattern, part in CALLS]
 
 
-def measure(home, faro_jar, target, sides, groups, warm_ups, rounds, progress):
-    """Returns the runs per workload and side, and their samples by part. An error ends the run."""
+def measure(
+    home, faro_jar, target, sides, groups, warm_ups, rounds, progress, scratch=workloads.TMPFS
+):
+    """Returns the runs per workload and side, and their samples by part. An error ends the run.
+    Shuffle files are in a folder in `scratch`."""
     jar = workloads.compiled(home, target)
     every = known.all_sides(faro_jar)
     java_options = f"-XX:+PreserveFramePointer -Dfaro.library.path={_library()}"
     results = {}
     for group in groups:
         for side in sides:
-            place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=workloads.TMPFS))
+            place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=scratch))
             logs = target / "cpu-logs" / "-".join(group.names)
             logs.mkdir(parents=True, exist_ok=True)
             conf = {**group.conf, "spark.executor.extraJavaOptions": java_options}

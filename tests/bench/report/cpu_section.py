@@ -30,7 +30,7 @@ def write(results):
         machine(results["machine"], results["command"], results["seconds"], results["quick"]),
     ]
     for name, sides in sorted(results["workloads"].items()):
-        parts += [f"### {name}", _table(sides)]
+        parts += [f"### {name}", table_of(sides)]
     parts += [
         "### Without the shuffle",
         (
@@ -51,7 +51,8 @@ def seconds(measured):
     return {part: whole * counts.get(part, 0) / total for part in samples.PARTS}
 
 
-def _table(sides):
+def table_of(sides):
+    """Returns the CPU seconds of a workload by part and side."""
     spent = {side: seconds(measured) for side, measured in sides.items()}
     rows = [[WHAT[part], *(number(of[part]) for of in spent.values())] for part in samples.PARTS]
     rows.append(["**all**", *(number(sum(of.values())) for of in spent.values())])
