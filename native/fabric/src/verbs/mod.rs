@@ -58,6 +58,7 @@ mod segment;
 mod send_segment;
 mod setup;
 mod transmit;
+mod work_id;
 
 pub use crate::session::bounds::Bounds;
 pub use cost::{CostProbe, RegistrationCost};
