@@ -4,7 +4,7 @@ use super::directory::View;
 use super::exported::{ExportedFiles, DIRECTORY};
 use super::slabs::PeerMapping;
 use crate::frame::bodies::{Layout, SlabReply, SlabRequest};
-use crate::frame::outbound::Frame;
+use crate::frame::outgoing::Frame;
 use crate::session::context::Context;
 use crate::CloseReason;
 use faro_pool::Lease;

@@ -9,7 +9,7 @@ use super::socket::ShmSocket;
 use crate::frame::bodies::{self, AckEntry, SlabReply, SlabRequest, WriteRef, MAX_ACKS};
 use crate::frame::inbound::BodyShape;
 use crate::frame::kinds::{frame_kinds, TransportKind};
-use crate::frame::outbound::Frame;
+use crate::frame::outgoing::Frame;
 use crate::reactor::driver::Driver;
 use crate::session::carrier::Carrier;
 use crate::session::context::Context;
