@@ -1,4 +1,4 @@
-//! Our files that peers map, and the descriptors by which they get them.
+//! This side's files that peers map, and the descriptors by which they get them.
 
 use super::directory::{ExposureDirectory, DIRECTORY_BYTES};
 use crate::frame::outgoing::Descriptor;
