@@ -29,8 +29,8 @@ pub(super) const SMALLEST: u32 = 4;
 pub(super) const LARGEST: u32 = 64;
 /// Maximum number of segments of one connection that are on their way to its peer.
 pub(super) const SENDS: u32 = 16;
-/// Number of credits kept for giving credits back. Without them two sides that have used up their credits
-/// would wait for each other.
+/// Number of credits kept for giving credits back. Without them two sides that have used up their
+/// credits would wait for each other.
 pub(super) const RESERVE: u32 = 2;
 
 /// The arena's part for rings is one of this many.
