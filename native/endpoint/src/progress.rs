@@ -87,8 +87,10 @@ impl Progress {
         }
     }
 
+    /// Runs turns until this endpoint closes.
+    ///
     /// # Errors
-    /// The fabric has failed for good.
+    /// Fails if the fabric has failed for good.
     fn run_until_end(&mut self) -> Result<(), FabricError> {
         let mut events = Vec::new();
         while self.turn(&mut events)? {}
@@ -99,7 +101,7 @@ impl Progress {
     /// if this endpoint closes and has told all peers.
     ///
     /// # Errors
-    /// The fabric has failed for good.
+    /// Fails if the fabric has failed for good.
     pub(crate) fn turn(&mut self, events: &mut Vec<Event>) -> Result<bool, FabricError> {
         self.take_commands();
         if self.doorbell.is_closing() {
@@ -195,13 +197,14 @@ impl Progress {
                 }
                 self.closed(connection, &reason);
             }
-            // Nothing is posted that would end in `Written`; a revoked lease is simply dropped.
+            // No operation is posted that would end in `Written`; a revoked lease is dropped.
             Event::Written { .. } | Event::Revoked { .. } => {}
         }
     }
 
     fn on_message(&mut self, connection: ConnectionId, message: &Message) -> Result<(), WireError> {
-        // A connection that was given up is not known any more; what still arrives is answered on it.
+        // A connection that was given up is not known any more; what still arrives is answered on
+        // it.
         let source = MessageSource {
             connection,
             endpoint: self.net.endpoint_of(connection).unwrap_or_default(),
@@ -290,7 +293,8 @@ impl Progress {
     }
 }
 
-/// A progress thread whose fabric has failed for good: commands that still come go by another fabric, or fail.
+/// A progress thread whose fabric has failed for good: commands that still come go by another fabric,
+/// or fail.
 pub(crate) struct WithoutFabric {
     doorbell: Arc<Doorbell>,
     services: Services,

@@ -10,6 +10,7 @@
 //!                        │  placement   hosts into columns of the plane
 //!                        │  plane       lines of an affine plane are groups, directions are rounds
 //!                        │  field       GF(p^k)
+//!                        │  ring        members read at a distance that each round has
 //!                        └─ rng         SplitMix64, the only source of randomness
 //!   ranks ──▶ collective  the parts of an array that each rank sends and receives in each step
 //! ```
@@ -28,6 +29,7 @@ mod field;
 mod member;
 mod placement;
 mod plane;
+mod ring;
 mod rng;
 mod schedule;
 

@@ -2,8 +2,8 @@
 //!
 //! Three policies have one interface, so that they can be compared:
 //! - `grouped`: an affine plane (see `plane`); below 4 members the same as `rotated`.
-//! - `rotated`: members form a ring; in round r an endpoint reads from the member d_r positions
-//!   further. Each endpoint has one server and one client in each round, and there are no groups.
+//! - `rotated`: members form a ring (see `ring`). Each endpoint has one server and one client in each
+//!   round, and there are no groups.
 //! - `random`: each endpoint reads in its own random order, as stock Spark does; the baseline.
 //!
 //! A schedule is a function of the members and the epoch; the order in which members are given does
@@ -15,6 +15,7 @@
 //! serve the same client first.
 
 use crate::plane::{Plane, Shape};
+use crate::ring::Ring;
 use crate::rng::SplitMix64;
 use crate::{ExchangeError, Member, MAX_MEMBERS, MIN_PLANE};
 
@@ -59,16 +60,6 @@ enum VisitOrder {
     Ring(Ring),
     /// Member i reads in the order of a shuffle of all others by stream (epoch, i).
     Random,
-}
-
-#[derive(Debug, Clone)]
-struct Ring {
-    /// The member at each position.
-    positions: Vec<u32>,
-    /// The position of each member; inverse of `positions`.
-    position_of: Vec<u32>,
-    /// The distance to the server in each round: a permutation of 1..N.
-    distances: Vec<u32>,
 }
 
 impl Schedule {
@@ -185,7 +176,7 @@ impl Schedule {
         }
         match &self.order {
             VisitOrder::Plane(p) => rotated_after(p.group(round, member), member),
-            VisitOrder::Ring(ring) => vec![ring.at(member, ring.distances[round])],
+            VisitOrder::Ring(ring) => vec![ring.server(round, member)],
             VisitOrder::Random => vec![self.random_order(member)[round] as usize],
         }
     }
@@ -202,10 +193,7 @@ impl Schedule {
                 group.reverse();
                 group
             }
-            VisitOrder::Ring(ring) => {
-                let n = self.members.len() as u32;
-                vec![ring.at(member, n - ring.distances[round])]
-            }
+            VisitOrder::Ring(ring) => vec![ring.client(round, member)],
             VisitOrder::Random => (0..self.members.len())
                 .filter(|&r| r != member && self.random_order(r)[round] as usize == member)
                 .collect(),
@@ -263,36 +251,6 @@ impl Schedule {
             .collect();
         SplitMix64::stream(self.epoch, member as u64).shuffle(&mut order);
         order
-    }
-}
-
-impl Ring {
-    /// Draws positions first, then distances.
-    fn new(n: usize, rng: &mut SplitMix64) -> Self {
-        let mut positions: Vec<u32> = (0..n as u32).collect();
-        rng.shuffle(&mut positions);
-        let mut position_of = vec![0; n];
-        for (position, &member) in positions.iter().enumerate() {
-            position_of[member as usize] = position as u32;
-        }
-        let mut distances: Vec<u32> = (1..n as u32).collect();
-        rng.shuffle(&mut distances);
-        Ring {
-            positions,
-            position_of,
-            distances,
-        }
-    }
-
-    fn at(&self, member: usize, distance: u32) -> usize {
-        let position = self.position_of[member] as usize + distance as usize;
-        self.positions[position % self.positions.len()] as usize
-    }
-
-    fn round_of(&self, client: usize, server: usize) -> Option<usize> {
-        let n = self.positions.len() as u32;
-        let distance = (self.position_of[server] + n - self.position_of[client]) % n;
-        self.distances.iter().position(|&d| d == distance)
     }
 }
 

@@ -104,7 +104,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         target: writable,
         // Two bytes that the server sees with the write.
         immediate: Some(7),
-        // Lets the server take its memory back without asking us.
+        // The server can take its memory back without asking this client.
         last: true,
     };
     client.write(to_server, write).map_err(|_| "no room")?;

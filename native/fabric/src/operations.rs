@@ -117,7 +117,7 @@ pub enum Event {
         connection: ConnectionId,
         endpoint: EndpointId,
     },
-    /// A peer connected to us.
+    /// A peer has connected to this endpoint.
     Accepted {
         connection: ConnectionId,
         endpoint: EndpointId,

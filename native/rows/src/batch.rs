@@ -1,4 +1,4 @@
-//! The buffer that batches are filled in.
+//! Batches: what is handed out, the heads of rows in it, and the buffer that it is filled in.
 
 use crate::progress::Piece;
 

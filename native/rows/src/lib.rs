@@ -62,6 +62,7 @@ mod compress_error;
 mod corruption;
 mod decoded;
 mod decoder;
+mod filling_batch;
 mod guard;
 mod lz4;
 mod progress;

@@ -1,11 +1,9 @@
 //! Cuts the row stream into rows and puts them into batches.
 
-use crate::batch::{buffer, head, placed_length, Batch, ROW_HEAD_BYTES};
+use crate::batch::{head, Batch, ROW_HEAD_BYTES};
 use crate::corruption::Corruption;
+use crate::filling_batch::{FillingBatch, LENGTH_BYTES};
 use crate::progress::Piece;
-
-/// Bytes of a row's length in the row stream.
-const LENGTH_BYTES: usize = 4;
 
 /// The position in the row stream.
 enum RowState {
@@ -32,17 +30,7 @@ const BETWEEN_ROWS: RowState = RowState::Length {
 
 /// Fills batches with the rows of parts.
 pub(crate) struct RowWriter {
-    buffer: Vec<u8>,
-    /// Maximum size of a batch in bytes, heads included.
-    limit: usize,
-    /// Bytes and number of the whole rows in the buffer.
-    end: usize,
-    rows: u32,
-    /// The values of `end` and `rows` when the current part began.
-    part_end: usize,
-    part_rows: u32,
-    /// Number of rows of the current part in batches that were handed out.
-    handed_out: u64,
+    batch: FillingBatch,
     /// Bytes of the part's row stream that were taken.
     taken: u64,
     state: RowState,
@@ -61,13 +49,7 @@ impl RowWriter {
     /// allocated.
     pub fn new(limit: usize) -> Option<Self> {
         Some(Self {
-            buffer: buffer(limit)?,
-            limit,
-            end: 0,
-            rows: 0,
-            part_end: 0,
-            part_rows: 0,
-            handed_out: 0,
+            batch: FillingBatch::new(limit)?,
             taken: 0,
             state: BETWEEN_ROWS,
             moved: None,
@@ -76,7 +58,7 @@ impl RowWriter {
 
     /// Returns whether a turn would hand out rows, or a piece of a row.
     pub fn has_batch(&self) -> bool {
-        self.rows > 0 || matches!(self.state, RowState::Long { held: 1.., .. })
+        self.batch.has_rows() || matches!(self.state, RowState::Long { held: 1.., .. })
     }
 
     /// Returns whether the batch is the last piece of a long row.
@@ -85,23 +67,25 @@ impl RowWriter {
     }
 
     pub fn memory_bytes(&self) -> usize {
-        self.buffer.capacity()
+        self.batch.memory_bytes()
     }
 
     pub fn rows_handed_out(&self) -> u64 {
-        self.handed_out
+        self.batch.rows_handed_out()
     }
 
     /// Takes decoded bytes and returns how many. If it takes fewer than all, the next row needs an
     /// empty batch.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
         if let Some(Moved { start, bytes }) = self.moved.take() {
-            self.buffer.copy_within(start..start + bytes, 0);
+            self.batch.move_to_front(start, bytes);
         }
         let mut at = 0;
         loop {
             if let RowState::Length { known: 0, .. } = self.state {
-                at += self.take_whole_rows(&bytes[at..]);
+                let taken = self.batch.take_whole_rows(&bytes[at..]);
+                self.taken += taken as u64;
+                at += taken;
             }
             if at == bytes.len() {
                 return Ok(at);
@@ -125,19 +109,18 @@ impl RowWriter {
     pub fn space(&mut self, bytes: usize) -> Option<&mut [u8]> {
         // The unfinished row that was to be moved belongs to an abandoned part.
         self.moved = None;
-        (bytes <= self.limit - self.end).then(|| &mut self.buffer[self.end..][..bytes])
+        self.batch.space(bytes)
     }
 
     /// Returns whether an empty batch has space for rows of `bytes` bytes, heads included.
     pub fn would_fit(&self, bytes: usize) -> bool {
-        bytes <= self.limit
+        bytes <= self.batch.limit()
     }
 
     /// Adds rows that were written to [`space`](Self::space). `taken` is their size in the row
     /// stream, in bytes.
     pub fn add(&mut self, rows: usize, bytes: usize, taken: usize) {
-        self.end += bytes;
-        self.rows += rows as u32;
+        self.batch.add(rows, bytes);
         self.taken += taken as u64;
     }
 
@@ -146,44 +129,10 @@ impl RowWriter {
         if !self.is_between_rows() {
             return 0;
         }
-        let room = self.limit - self.end;
-        let (mut at, mut rows) = (0, 0);
-        while let Some(length) = placed_length(&placed[at..]) {
-            let next = at + ROW_HEAD_BYTES + length;
-            if next > room {
-                break;
-            }
-            (at, rows) = (next, rows + 1);
-        }
-        if let Some(space) = self.space(at) {
-            space.copy_from_slice(&placed[..at]);
-        }
-        self.add(rows, at, at - rows * (ROW_HEAD_BYTES - LENGTH_BYTES));
-        at
-    }
-
-    /// Takes the rows that lie wholly in `bytes`, up to the first one that is not valid or does not
-    /// fit in the batch. Returns the bytes taken.
-    fn take_whole_rows(&mut self, bytes: &[u8]) -> usize {
-        let buffer = &mut self.buffer;
-        let (mut at, mut end, mut rows) = (0, self.end, self.rows);
-        while let Some((length, body)) = bytes[at..].split_first_chunk::<LENGTH_BYTES>() {
-            let length = u32::from_be_bytes(*length) as usize;
-            // The length is read as unsigned: a negative one is too large for any batch.
-            if length % 8 != 0 || length > body.len() || end + ROW_HEAD_BYTES + length > self.limit
-            {
-                break;
-            }
-            let row = &mut buffer[end..];
-            row[..ROW_HEAD_BYTES].copy_from_slice(&head(length));
-            copy_row(body, &mut row[ROW_HEAD_BYTES..], length);
-            end += ROW_HEAD_BYTES + length;
-            at += LENGTH_BYTES + length;
-            rows += 1;
-        }
-        (self.end, self.rows) = (end, rows);
-        self.taken += at as u64;
-        at
+        self.moved = None;
+        let (bytes, rows) = self.batch.take_placed(placed);
+        self.taken += (bytes - rows * (ROW_HEAD_BYTES - LENGTH_BYTES)) as u64;
+        bytes
     }
 
     /// Takes the next bytes of a row's length or of its body. Returns 0 if the row does not fit in
@@ -210,8 +159,7 @@ impl RowWriter {
             }
             RowState::Body { length, copied } => {
                 let piece = bytes.len().min(*length - *copied);
-                let start = self.end + ROW_HEAD_BYTES + *copied;
-                self.buffer[start..][..piece].copy_from_slice(&bytes[..piece]);
+                self.batch.write(ROW_HEAD_BYTES + *copied, &bytes[..piece]);
                 *copied += piece;
                 piece
             }
@@ -220,9 +168,9 @@ impl RowWriter {
                 given,
                 held,
             } => {
-                let room = (self.limit - *held).min(*length - *given - *held);
+                let room = (self.batch.limit() - *held).min(*length - *given - *held);
                 let piece = bytes.len().min(room);
-                self.buffer[*held..][..piece].copy_from_slice(&bytes[..piece]);
+                self.batch.write(*held, &bytes[..piece]);
                 *held += piece;
                 piece
             }
@@ -244,8 +192,8 @@ impl RowWriter {
                 })
             }
         };
-        if self.end + ROW_HEAD_BYTES + bytes > self.limit {
-            if self.rows > 0 {
+        if !self.batch.has_space(ROW_HEAD_BYTES + bytes) {
+            if self.batch.has_rows() {
                 return Ok(false);
             }
             self.state = RowState::Long {
@@ -255,7 +203,7 @@ impl RowWriter {
             };
             return Ok(true);
         }
-        self.buffer[self.end..][..ROW_HEAD_BYTES].copy_from_slice(&head(bytes));
+        self.batch.write(0, &head(bytes));
         self.state = RowState::Body {
             length: bytes,
             copied: 0,
@@ -266,8 +214,7 @@ impl RowWriter {
     fn finish_row(&mut self) {
         if let RowState::Body { length, copied } = self.state {
             if copied == length {
-                self.end += ROW_HEAD_BYTES + length;
-                self.rows += 1;
+                self.batch.add(1, ROW_HEAD_BYTES + length);
                 self.state = BETWEEN_ROWS;
             }
         }
@@ -291,18 +238,17 @@ impl RowWriter {
 
     /// Keeps the rows of the current part; the next bytes belong to another part.
     pub fn end_part(&mut self) {
-        (self.part_end, self.part_rows) = (self.end, self.rows);
+        self.batch.end_part();
         self.start_part();
     }
 
     /// Removes the rows of the current part that were not handed out.
     pub fn abandon_part(&mut self) {
-        (self.end, self.rows) = (self.part_end, self.part_rows);
+        self.batch.abandon_part();
         self.start_part();
     }
 
     fn start_part(&mut self) {
-        self.handed_out = 0;
         self.taken = 0;
         self.state = BETWEEN_ROWS;
     }
@@ -317,24 +263,17 @@ impl RowWriter {
         {
             return self.turn_piece(length, given, held);
         }
-        if self.rows == 0 {
+        if !self.batch.has_rows() {
             // Nothing is handed out, so an unfinished row stays in place.
             return Batch::Empty;
         }
         if let RowState::Body { copied, .. } = self.state {
             self.moved = Some(Moved {
-                start: self.end,
+                start: self.batch.end(),
                 bytes: ROW_HEAD_BYTES + copied,
             });
         }
-        let (end, rows) = (self.end, self.rows);
-        self.handed_out += u64::from(rows - self.part_rows);
-        (self.end, self.rows) = (0, 0);
-        (self.part_end, self.part_rows) = (0, 0);
-        Batch::Rows {
-            bytes: &self.buffer[..end],
-            rows,
-        }
+        self.batch.turn()
     }
 
     fn turn_piece(&mut self, row_bytes: usize, offset: usize, held: usize) -> Batch<'_> {
@@ -342,7 +281,7 @@ impl RowWriter {
             return Batch::Empty;
         }
         if offset + held == row_bytes {
-            self.handed_out += 1;
+            self.batch.count_long_row();
             self.state = BETWEEN_ROWS;
         } else {
             self.state = RowState::Long {
@@ -352,32 +291,8 @@ impl RowWriter {
             };
         }
         Batch::Piece {
-            bytes: &self.buffer[..held],
+            bytes: self.batch.front(held),
             piece: Piece { offset, row_bytes },
         }
     }
-}
-
-/// Copies the first `length` bytes of `from`. Short rows are copied in pieces of a fixed size,
-/// which take a few instructions and no call. The next row overwrites what such a piece writes
-/// beyond the row's end; after the last row it falls into the buffer's slack.
-#[inline(always)]
-fn copy_row(from: &[u8], to: &mut [u8], length: usize) {
-    const PIECE: usize = 32;
-    if length <= PIECE {
-        if let (Some(from), Some(to)) = (from.first_chunk::<PIECE>(), to.first_chunk_mut::<PIECE>())
-        {
-            *to = *from;
-            return;
-        }
-    } else if length <= 3 * PIECE {
-        if let (Some(from), Some(to)) = (
-            from.first_chunk::<{ 3 * PIECE }>(),
-            to.first_chunk_mut::<{ 3 * PIECE }>(),
-        ) {
-            *to = *from;
-            return;
-        }
-    }
-    to[..length].copy_from_slice(&from[..length]);
 }

@@ -1,5 +1,5 @@
-//! Lets two endpoints prove to each other that they belong to one application, and seals the bytes of their connection
-//! are sealed.
+//! Lets two endpoints prove to each other that they belong to one application, and seals the bytes
+//! of their connection.
 //!
 //! ```text
 //!   setup      Secret (of a card), SharedSecret (of Spark) ──▶ Psk ──┐
@@ -13,10 +13,12 @@
 //! | handshake | Noise `XXpsk0`, X25519, AES-256-GCM, SHA-256 (Noise protocol framework, revision 34) | `snow`, with `ring` and `curve25519-dalek` |
 //! | records | AES-256-GCM (NIST SP 800-38D), nonces from a counter, a new key every 2^24 records | `ring` |
 //!
-//! The crate has no input or output and no clock. Keys are in memory that is overwritten at their end (`wiped`).
+//! The crate has no input or output and no clock. Keys are in memory that is overwritten at their
+//! end (`wiped`).
 
 mod handshake;
 mod identity;
+mod noise;
 mod primitives;
 mod record;
 mod secret;
@@ -24,11 +26,9 @@ mod wiped;
 #[cfg(test)]
 mod wiped_test;
 
-pub use handshake::{
-    Acceptor, Connector, HandshakeError, Keys, Prologue, Proven, Welcomed, HELLO_BYTES,
-    PROOF_BYTES, WELCOME_BYTES,
-};
+pub use handshake::{Acceptor, Connector, Keys, Proven, Welcomed};
 pub use identity::StaticKey;
+pub use noise::{HandshakeError, Prologue, HELLO_BYTES, PROOF_BYTES, WELCOME_BYTES};
 pub use record::{
     Opener, RecordError, Sealer, HEADER_BYTES, OVERHEAD_BYTES, RECORD_BYTES, TAG_BYTES,
 };

@@ -1,6 +1,6 @@
 //! Applies the plan's actions to a run: requests, faults, map outputs.
 
-use crate::caller::{PendingRequest, RequestEnd};
+use crate::caller::PendingRequest;
 use crate::fabric::World;
 use crate::node::{no_lease_is_out, Node, Planned};
 use crate::run::Run;
@@ -76,7 +76,7 @@ impl Run<'_> {
         let now = self.now();
         if self.nodes[from].asleep_until.is_some() {
             // A sleeping process makes no request.
-            self.ends[number] = Some((now, RequestEnd::NotAsked));
+            self.results.drop_request(number, now);
             return Ok(());
         }
         let other = &self.nodes[to];
@@ -87,7 +87,7 @@ impl Run<'_> {
         let id = endpoint
             .fetch(peer, &request.blocks, self.plan.timeout)
             .map_err(|error| format!("request {number}: {error}"))?;
-        self.begun[number] = Some(now);
+        self.results.begin(number, now);
         let pending = PendingRequest {
             number,
             blocks: request.blocks.clone(),
@@ -116,7 +116,7 @@ impl Run<'_> {
         let now = self.now();
         let killed = std::mem::take(&mut self.nodes[node].pending);
         for pending in killed.into_values() {
-            self.ends[pending.number] = Some((now, RequestEnd::NotAsked));
+            self.results.drop_request(pending.number, now);
         }
         let its = &mut self.nodes[node];
         its.kept.clear();

@@ -89,8 +89,11 @@ impl Cluster {
 
     fn counted(self, run: &mut Run<'_>, reads: usize) -> Result<HostConnections, String> {
         run.until_all_have_ended()?;
-        if run.right != reads {
-            return Err(format!("{} of {reads} reads got their bytes", run.right));
+        if run.results.right != reads {
+            return Err(format!(
+                "{} of {reads} reads got their bytes",
+                run.results.right
+            ));
         }
         let of_host = self.processes_of_host();
         let counts: Vec<usize> = run.nodes[..of_host]

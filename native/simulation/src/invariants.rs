@@ -30,8 +30,7 @@ impl Run<'_> {
     /// # Errors
     /// Fails if one has not.
     pub(crate) fn all_have_ended(&self) -> Result<(), String> {
-        let open = self.ends.iter().position(Option::is_none);
-        match open {
+        match self.results.first_open() {
             None => Ok(()),
             Some(number) => {
                 let request = &self.plan.requests[number];

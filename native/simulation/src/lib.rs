@@ -24,6 +24,7 @@
 
 mod actions;
 mod caller;
+mod completions;
 mod core;
 mod dice;
 mod driven;
@@ -35,6 +36,7 @@ mod node;
 mod outputs;
 mod plan;
 mod report;
+mod results;
 mod run;
 mod step;
 mod trace;

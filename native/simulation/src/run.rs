@@ -1,6 +1,5 @@
 //! Runs a seed step by step: its processes, its network and its plan.
 
-use crate::caller::RequestEnd;
 use crate::core::{Core, Time};
 use crate::dice::Dice;
 use crate::fabric::World;
@@ -9,18 +8,16 @@ use crate::node::{no_lease_is_out, Node};
 use crate::outputs::MapOutputs;
 use crate::plan::{Profile, RunPlan, MILLI, SECOND};
 use crate::report::{Report, Violation};
+use crate::results::RequestResults;
 use crate::step::RunStep;
 use crate::trace::Trace;
 use faro_endpoint::Turn;
 use faro_sync::lock;
 use faro_sync::simulated::Simulated;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Maximum number of steps: a run with more makes no progress.
 const MAX_STEPS: u64 = 20_000_000;
-/// Maximum number of completions that a caller takes at once.
-const COMPLETIONS: usize = 64;
 
 /// One run of a seed.
 pub(crate) struct Run<'a> {
@@ -29,12 +26,7 @@ pub(crate) struct Run<'a> {
     pub(crate) world: Arc<Mutex<World>>,
     simulated: Simulated,
     pub(crate) nodes: Vec<Node>,
-    /// The time and the kind of each request's end, by the request's number.
-    pub(crate) ends: Vec<Option<(Time, RequestEnd)>>,
-    pub(crate) begun: Vec<Option<Time>>,
-    pub(crate) right: usize,
-    failed: usize,
-    slowest_healthy: Duration,
+    pub(crate) results: RequestResults,
 }
 
 impl<'a> Run<'a> {
@@ -81,11 +73,7 @@ impl<'a> Run<'a> {
             outputs,
             simulated,
             nodes: Vec::new(),
-            ends: vec![None; plan.requests.len()],
-            begun: vec![None; plan.requests.len()],
-            right: 0,
-            failed: 0,
-            slowest_healthy: Duration::ZERO,
+            results: RequestResults::new(plan.requests.len()),
             plan,
             world,
         };
@@ -115,9 +103,9 @@ impl<'a> Run<'a> {
             trace: core.trace.hash(),
             steps: core.steps(),
             time: at,
-            right: self.right,
-            failed: self.failed,
-            slowest_healthy: self.slowest_healthy,
+            right: self.results.right,
+            failed: self.results.failed,
+            slowest_healthy: self.results.slowest_healthy,
         })
     }
 
@@ -139,7 +127,7 @@ impl<'a> Run<'a> {
         self.run_until(calm)?;
         // After the last fault, all requests must end without help.
         let bound = calm + self.plan.bound_of_a_request();
-        while self.now() < bound && self.ends.iter().any(Option::is_none) {
+        while self.now() < bound && self.results.first_open().is_some() {
             let next = self.now() + SECOND;
             self.run_until(next)?;
         }
@@ -286,70 +274,6 @@ impl<'a> Run<'a> {
             network.sites[*site].turn_at = None;
             network.wake(core, *site);
         }
-    }
-
-    fn take_completions(&mut self, node: usize) -> Result<(), String> {
-        let mut completions = Vec::new();
-        let endpoint = self.nodes[node].endpoint.endpoint();
-        endpoint.completions(COMPLETIONS, Duration::ZERO, &mut completions);
-        let now = self.now();
-        for completion in completions {
-            let its = &mut self.nodes[node];
-            let id = completion.request;
-            let Some(pending) = its.pending.get_mut(&id) else {
-                return Err(format!("node {node}: request {id} ended before"));
-            };
-            let (number, keeps) = (pending.number, pending.keeps);
-            let first = completion.first_block as usize;
-            let ended = pending
-                .take(&completion, self.outputs)
-                .map_err(|error| format!("request {number}: {error}"))?;
-            let count = completion.block_count as usize;
-            let blocks = pending.blocks[first..first + count].to_vec();
-            if ended.is_some() {
-                its.pending.remove(&id);
-            }
-            {
-                let core = &mut lock(&self.world).core;
-                core.note(format_args!("answer {number} {first} {count} {ended:?}"));
-                // While memory is scarce, blocks are not kept; the datapath does the same.
-                if !keeps.is_zero() && !completion.scarce {
-                    core.at(now + keeps, RunStep::Release { node });
-                    its.keep(now + keeps, completion, blocks);
-                }
-            }
-            if let Some(end) = ended {
-                self.ended(number, end)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn ended(&mut self, number: usize, end: RequestEnd) -> Result<(), String> {
-        let now = self.now();
-        let request = &self.plan.requests[number];
-        let took = now - self.begun[number].unwrap_or(now);
-        match end {
-            RequestEnd::Right => self.right += 1,
-            RequestEnd::Failed(..) => self.failed += 1,
-            RequestEnd::NotAsked => {}
-        }
-        if request.is_healthy {
-            self.slowest_healthy = self.slowest_healthy.max(took);
-            if end != RequestEnd::Right {
-                return Err(format!(
-                    "request {number}, which nothing went wrong with, failed after {took:?}: {end:?}"
-                ));
-            }
-            let bound = self.plan.healthy_bound;
-            if took > bound {
-                return Err(format!(
-                    "request {number}, which nothing went wrong with, took {took:?}, more than {bound:?}"
-                ));
-            }
-        }
-        self.ends[number] = Some((now, end));
-        Ok(())
     }
 
     /// Closes all endpoints, and checks that no memory is leased.

@@ -63,11 +63,11 @@ pub struct FabricArgs {
     #[arg(long, value_name = "FABRIC")]
     pub fabric: FabricName,
 
-    /// RDMA device, with or without a port: `mlx5_0:1` [default: the device with our address]
+    /// RDMA device, with or without a port: `mlx5_0:1` [default: the device with the local address]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
 
-    /// Index in the RDMA port's GID table [default: RoCE v2 with our address]
+    /// Index in the RDMA port's GID table [default: RoCE v2 with the local address]
     #[arg(long, value_name = "N")]
     pub gid_index: Option<u32>,
 

@@ -1,13 +1,12 @@
-//! The client: connects, and runs rounds.
+//! The client: runs rounds of transfers.
 
 use super::args::{lengths, max_depth, operations, ClientArgs, PerfMode, PerfOperation};
-use super::protocol::{
-    self, body, counters, message, CounterValues, PerfJob, ServerReady, Start, SERVER,
-};
+use super::protocol::{self, body, counters, CounterValues, PerfJob, ServerReady, Start};
 use super::server::post_writes;
-use super::site::{local_address, not_accepted, PerfSite};
+use super::server_link::ServerLink;
+use super::site::not_accepted;
 use super::PerfError;
-use faro_fabric::{ConnectionId, Event, Exposure, Identity, Message, Outcome, Read, RemoteRange};
+use faro_fabric::{Event, Exposure, Message, Outcome, Read, RemoteRange};
 use faro_pool::{Lease, PAGE_BYTES};
 use hdrhistogram::Histogram;
 use std::sync::Arc;
@@ -25,54 +24,30 @@ pub struct RoundResult {
 }
 
 pub struct PerfClient {
-    site: PerfSite,
-    connection: ConnectionId,
-    events: Vec<Event>,
-    timeout: Duration,
+    link: ServerLink,
     depth: usize,
-    /// Our memory that the server writes to in a write latency test.
+    /// The client's memory that the server writes to in a write latency test.
     writable: RemoteRange,
     source: Arc<Lease>,
     /// Memory that reads fill.
     targets: Vec<Lease>,
-    next_id: u64,
 }
 
 impl PerfClient {
     /// Connects as client `number` of this process.
     pub fn connect(args: &ClientArgs, number: u32) -> Result<Self, PerfError> {
         args.check()?;
-        let bind = local_address(args.fabric.fabric, &args.location)?;
-        // Clients of a server must have different ids.
-        let endpoint = u128::from(std::process::id()) << 32 | u128::from(number);
-        let mut site = PerfSite::open(&args.fabric, bind, endpoint)?;
-        let deadline = Instant::now() + args.timeout;
-        let connection =
-            site.fabric
-                .connect(&args.location, &Identity::public(SERVER), deadline)?;
-        let source = Arc::new(site.lease(PAGE_BYTES)?);
-        let nowhere = RemoteRange {
-            key: 0,
-            offset: 0,
-            length: 0,
-        };
-        let mut client = Self {
-            site,
-            connection,
-            events: Vec::new(),
-            timeout: args.timeout,
+        let mut link = ServerLink::connect(args, number)?;
+        let source = Arc::new(link.site.lease(PAGE_BYTES)?);
+        let writable = Exposure::Writable(link.site.lease(PAGE_BYTES)?);
+        let writable = link.site.expose(link.connection, writable)?;
+        Ok(Self {
+            link,
             depth: args.depth as usize,
-            writable: nowhere,
+            writable,
             source,
             targets: Vec::new(),
-            next_id: 1,
-        };
-        client.wait("connection", |event| {
-            matches!(event, Event::Connected { .. }).then_some(Ok(()))
-        })?;
-        let writable = Exposure::Writable(client.site.lease(PAGE_BYTES)?);
-        client.writable = client.site.expose(connection, writable)?;
-        Ok(client)
+        })
     }
 
     /// Runs one round; adds latencies in nanoseconds to `latencies`.
@@ -87,20 +62,21 @@ impl PerfClient {
             job,
             writable: self.writable.into(),
         };
-        let ready: ServerReady = body(&self.ask(protocol::START, protocol::READY, &start)?)?;
+        let ready: ServerReady = body(&self.link.ask(protocol::START, protocol::READY, &start)?)?;
         self.prepare(job)?;
         self.drive(job, &ready, WARM_UP, None, &mut |_| {})?;
-        let warm: CounterValues = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
-        let before = counters(self.site.fabric.counters());
+        let warm: CounterValues = body(&self.link.ask(protocol::FENCE, protocol::FENCED, &())?)?;
+        let before = counters(self.link.site.fabric.counters());
         let from = Instant::now();
         let transfers = match job.mode {
             PerfMode::Bandwidth => self.drive(job, &ready, length, None, tick)?,
             PerfMode::Latency => self.drive(job, &ready, length, Some(latencies), tick)?,
         };
         // Bytes count when they are in the server's memory, not when the kernel has taken them.
-        let fenced: CounterValues = body(&self.ask(protocol::FENCE, protocol::FENCED, &())?)?;
+        let fenced: CounterValues =
+            body(&self.link.ask(protocol::FENCE, protocol::FENCED, &())?)?;
         let seconds = from.elapsed().as_secs_f64();
-        let after = counters(self.site.fabric.counters());
+        let after = counters(self.link.site.fabric.counters());
         Ok(RoundResult {
             transfers,
             seconds,
@@ -117,7 +93,7 @@ impl PerfClient {
             };
             for _ in 0..deep {
                 for length in lengths(job.size) {
-                    self.targets.push(self.site.lease(length)?);
+                    self.targets.push(self.link.site.lease(length)?);
                 }
             }
         }
@@ -144,7 +120,7 @@ impl PerfClient {
         } else {
             operations(job.size) as u64
         };
-        // A write's round trip ends with the server's write, not with our own.
+        // A write's round trip ends with the server's write, not with the client's own.
         let notify = one && job.operation == PerfOperation::Write;
         let halves = if job.operation == PerfOperation::Read {
             1
@@ -165,9 +141,9 @@ impl PerfClient {
             if !running && ended == posted * cut && own_open == 0 {
                 return Ok(posted);
             }
-            self.turn()?;
+            self.link.turn()?;
             let before = ended;
-            let mut events = std::mem::take(&mut self.events);
+            let mut events = std::mem::take(&mut self.link.events);
             for event in events.drain(..) {
                 match self.progress(event)? {
                     TransferProgress::OwnWrite if notify => own_open = own_open.saturating_sub(1),
@@ -176,7 +152,7 @@ impl PerfClient {
                     TransferProgress::Nothing => {}
                 }
             }
-            self.events = events;
+            self.link.events = events;
             begun = Instant::now();
             if ended > before {
                 if let (Some(latencies), 0) = (&mut latencies, ended % cut) {
@@ -186,10 +162,10 @@ impl PerfClient {
                 } else if !one {
                     last_end = begun;
                 }
-            } else if begun.duration_since(last_end) > self.timeout {
+            } else if begun.duration_since(last_end) > self.link.timeout {
                 return Err(PerfError::Late {
                     what: "end of a transfer",
-                    after: self.timeout,
+                    after: self.link.timeout,
                 });
             }
             let now = begun.duration_since(from).min(length);
@@ -212,8 +188,8 @@ impl PerfClient {
             PerfOperation::Write => {
                 let target = ready.writable.into();
                 post_writes(
-                    &mut self.site,
-                    self.connection,
+                    &mut self.link.site,
+                    self.link.connection,
                     &self.source,
                     target,
                     job.size,
@@ -225,7 +201,7 @@ impl PerfClient {
                 for length in lengths(job.size) {
                     let target = match self.targets.pop() {
                         Some(target) => target,
-                        None => self.site.lease(length)?,
+                        None => self.link.site.lease(length)?,
                     };
                     let source = RemoteRange {
                         length: length as u32,
@@ -236,24 +212,24 @@ impl PerfClient {
                         source,
                         target,
                     };
-                    self.site
+                    self.link
+                        .site
                         .fabric
-                        .read(self.connection, read)
+                        .read(self.link.connection, read)
                         .map_err(|rejected| not_accepted("a read", &rejected))?;
                 }
                 Ok(count)
             }
             PerfOperation::Message => {
-                let id = self.next_id;
-                self.next_id += 1;
                 let data = Message {
                     kind: protocol::DATA,
-                    id,
+                    id: self.link.next_id(),
                     body: vec![0x5a; job.size],
                 };
-                self.site
+                self.link
+                    .site
                     .fabric
-                    .send(self.connection, data)
+                    .send(self.link.connection, data)
                     .map_err(|rejected| not_accepted("a message", &rejected))?;
                 Ok(1)
             }
@@ -290,66 +266,10 @@ impl PerfClient {
             _ => TransferProgress::Nothing,
         })
     }
-
-    /// Polls once; a closed connection is an error.
-    fn turn(&mut self) -> Result<(), PerfError> {
-        self.site
-            .fabric
-            .poll(&mut self.events, self.site.poll_wait)?;
-        for event in &self.events {
-            if let Event::Closed { reason, .. } = event {
-                return Err(PerfError::Closed(reason.clone()));
-            }
-        }
-        Ok(())
-    }
-
-    fn wait<T>(
-        &mut self,
-        what: &'static str,
-        mut answer: impl FnMut(&Event) -> Option<Result<T, PerfError>>,
-    ) -> Result<T, PerfError> {
-        let deadline = Instant::now() + self.timeout;
-        loop {
-            self.turn()?;
-            let found = self.events.iter().find_map(&mut answer);
-            self.events.clear();
-            if let Some(found) = found {
-                return found;
-            }
-            if Instant::now() > deadline {
-                return Err(PerfError::Late {
-                    what,
-                    after: self.timeout,
-                });
-            }
-        }
-    }
-
-    fn ask(
-        &mut self,
-        kind: u8,
-        answer: u8,
-        question: &impl serde::Serialize,
-    ) -> Result<Message, PerfError> {
-        let asked = message(kind, self.next_id, question)?;
-        self.next_id += 1;
-        self.site
-            .fabric
-            .send(self.connection, asked)
-            .map_err(|rejected| not_accepted("a message", &rejected))?;
-        self.wait("answer", |event| match event {
-            Event::Message { message, .. } if message.kind == answer => Some(Ok(message.clone())),
-            Event::Message { message, .. } if message.kind == protocol::REFUSED => {
-                Some(body(message).and_then(|why| Err(PerfError::Refused { why })))
-            }
-            _ => None,
-        })
-    }
 }
 
 enum TransferProgress {
-    /// One of our writes ended.
+    /// A write of the client ended.
     OwnWrite,
     /// A part of a transfer ended.
     Part,

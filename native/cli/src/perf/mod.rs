@@ -12,6 +12,7 @@ mod client_group;
 pub(crate) mod protocol;
 pub(crate) mod report;
 pub(crate) mod server;
+mod server_link;
 pub(crate) mod site;
 
 pub use args::PerfArgs;

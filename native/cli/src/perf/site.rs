@@ -92,7 +92,7 @@ pub fn not_accepted<T>(what: &'static str, rejected: &Rejected<T>) -> PerfError 
     PerfError::Rejected { what, why }
 }
 
-/// Our address on the route to `location`, which also selects the RDMA device.
+/// Returns this host's address on the route to `location`, which also selects the RDMA device.
 pub fn local_address(fabric: FabricName, location: &str) -> Result<SocketAddr, PerfError> {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     if fabric == FabricName::Shm {

@@ -16,44 +16,18 @@
 //! - If the backlog exceeds the buffer, `drop` loses the window (its link time is spent) and the flow
 //!   starts again after the timeout, with one packet, then twice as much each time (TCP and verbs
 //!   would also back off); `pause` holds the server's whole link until the buffer has room.
-//! - Latency and timeout are constant, so those events come in order and need no heap: it holds only
-//!   links, posts and windows in the network, not the many requests and timeouts.
 
 use super::args::Overflow;
+use super::events::{EventQueue, SimEvent};
+use super::flows::Flows;
 use super::model::Model;
 use super::policy::PolicyFetch;
 use super::stats::SimStats;
 use super::units::Picos;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// Events between two calls of the progress callback.
 const PROGRESS_EVERY: u64 = 1 << 18;
-
-#[derive(Clone, Copy)]
-enum SimEvent {
-    /// The client may post its next request.
-    Post = 0,
-    /// The server's link is free.
-    LinkFree = 1,
-    /// The client's port has drained a flow's window.
-    Drained = 2,
-}
-
-struct Flow {
-    client: u16,
-    server: u16,
-    /// Bytes requested and not yet sent.
-    unsent: u64,
-    /// Bytes in the network, or lost and waiting for the timeout; at most one window.
-    sent: u32,
-    /// Largest next send: one packet after a loss, doubled by each send that arrives.
-    window: u32,
-    /// Requests on their way to the server.
-    coming: u32,
-    /// The server has given it a permit; otherwise it waits for one.
-    served: bool,
-}
 
 #[derive(Default, Clone)]
 struct SimEndpoint {
@@ -94,19 +68,8 @@ pub struct Engine<'a> {
     fetch: &'a PolicyFetch,
     now: Picos,
     endpoints: Vec<SimEndpoint>,
-    /// Open flows, and closed ones whose slots are in `free`.
-    flows: Vec<Flow>,
-    free: Vec<u32>,
-    /// Open flows of pairs that take several requests, by client · N + server.
-    several: HashMap<usize, u32>,
-    /// One bit for client · N + server: the flow has a permit.
-    served: Vec<u64>,
-    /// (time << 64) | (kind << 32) | index: ties are broken in the same way in every run.
-    heap: BinaryHeap<Reverse<u128>>,
-    /// Requests on their way, in order of time.
-    arrivals: VecDeque<(Picos, u32, u64)>,
-    /// Flows that wait for the timeout, in order of time.
-    retries: VecDeque<(Picos, u32)>,
+    flows: Flows,
+    events: EventQueue,
     stats: SimStats,
 }
 
@@ -118,13 +81,8 @@ impl<'a> Engine<'a> {
             fetch,
             now: 0,
             endpoints: vec![SimEndpoint::default(); n],
-            flows: Vec::new(),
-            free: Vec::new(),
-            several: HashMap::new(),
-            served: vec![0; (n * n).div_ceil(64)],
-            heap: BinaryHeap::new(),
-            arrivals: VecDeque::new(),
-            retries: VecDeque::new(),
+            flows: Flows::new(n),
+            events: EventQueue::default(),
             stats: SimStats::default(),
         }
     }
@@ -133,7 +91,7 @@ impl<'a> Engine<'a> {
     pub fn run(mut self, mut progress: impl FnMut(u64)) -> SimStats {
         for client in 0..self.endpoints.len() {
             self.endpoints[client].posting = true;
-            self.schedule(self.model.starts[client], SimEvent::Post, client as u32);
+            self.events.post(self.model.starts[client], client);
         }
         while self.step() {
             self.stats.events += 1;
@@ -146,42 +104,24 @@ impl<'a> Engine<'a> {
         self.stats
     }
 
-    fn schedule(&mut self, at: Picos, event: SimEvent, index: u32) {
-        let key = (u128::from(at) << 64) | ((event as u128) << 32) | u128::from(index);
-        self.heap.push(Reverse(key));
-    }
-
     /// Handles the earliest event. Returns false if there is none.
     fn step(&mut self) -> bool {
-        let heap = self
-            .heap
-            .peek()
-            .map_or(Picos::MAX, |Reverse(key)| (key >> 64) as Picos);
-        let arrival = self.arrivals.front().map_or(Picos::MAX, |a| a.0);
-        let retry = self.retries.front().map_or(Picos::MAX, |r| r.0);
-        if arrival <= heap && arrival <= retry {
-            let Some((at, flow, bytes)) = self.arrivals.pop_front() else {
-                return false;
-            };
-            self.now = at;
-            self.arrived(flow, bytes);
-        } else if retry <= heap {
-            if let Some((at, flow)) = self.retries.pop_front() {
-                self.now = at;
-                let f = &mut self.flows[flow as usize];
+        let Some((at, event)) = self.events.pop() else {
+            return false;
+        };
+        self.now = at;
+        match event {
+            SimEvent::Post { client } => self.post(client),
+            SimEvent::Arrived { flow, bytes } => self.arrived(flow, bytes),
+            SimEvent::LinkFree { server } => {
+                self.endpoints[server].busy = false;
+                self.send(server);
+            }
+            SimEvent::Drained { flow } => self.drained(flow),
+            SimEvent::Retry { flow } => {
+                let f = self.flows.get(flow);
                 f.unsent += u64::from(std::mem::take(&mut f.sent));
                 self.enqueue(flow);
-            }
-        } else if let Some(Reverse(key)) = self.heap.pop() {
-            self.now = (key >> 64) as Picos;
-            let index = key as u32;
-            match (key >> 32) as u32 {
-                k if k == SimEvent::Post as u32 => self.post(index as usize),
-                k if k == SimEvent::LinkFree as u32 => {
-                    self.endpoints[index as usize].busy = false;
-                    self.send(index as usize);
-                }
-                _ => self.drained(index),
             }
         }
         true
@@ -197,9 +137,9 @@ impl<'a> Engine<'a> {
         e.next += 1;
         e.in_flight += bytes;
         let flow = flow.unwrap_or_else(|| self.open(client, server));
-        self.flows[flow as usize].coming += 1;
-        self.arrivals
-            .push_back((self.now + self.model.latency, flow, bytes));
+        self.flows.get(flow).coming += 1;
+        self.events
+            .arrived(self.now + self.model.latency, flow, bytes);
         self.want_post(client);
     }
 
@@ -213,7 +153,7 @@ impl<'a> Engine<'a> {
         let bytes = (all - start).min(self.fetch.request);
         let fits = e.in_flight == 0 || e.in_flight + bytes <= self.fetch.in_flight;
         let flow = match all > bytes {
-            true => self.several.get(&self.pair(client, server)).copied(),
+            true => self.flows.of_several(client, server),
             false => None,
         };
         let peers = flow.is_some() || e.reading < self.fetch.max_peers;
@@ -223,42 +163,23 @@ impl<'a> Engine<'a> {
     fn want_post(&mut self, client: usize) {
         if !self.endpoints[client].posting && self.allowed(client).is_some() {
             self.endpoints[client].posting = true;
-            self.schedule(self.now + self.model.post, SimEvent::Post, client as u32);
+            self.events.post(self.now + self.model.post, client);
         }
     }
 
     fn open(&mut self, client: usize, server: usize) -> u32 {
-        let flow = Flow {
-            client: client as u16,
-            server: server as u16,
-            unsent: 0,
-            sent: 0,
-            window: self.model.window as u32,
-            coming: 0,
-            served: false,
-        };
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.flows[slot as usize] = flow;
-                slot
-            }
-            None => {
-                self.flows.push(flow);
-                self.flows.len() as u32 - 1
-            }
-        };
-        if self.model.bytes(client, server) > self.fetch.request {
-            self.several.insert(self.pair(client, server), slot);
-        }
+        let several = self.model.bytes(client, server) > self.fetch.request;
+        let window = self.model.window as u32;
+        let flow = self.flows.open(client, server, window, several);
         let reading = &mut self.endpoints[client].reading;
         *reading += 1;
         self.stats.peak_active_peers = self.stats.peak_active_peers.max(*reading);
-        slot
+        flow
     }
 
     /// A request reaches its server, which gives it a permit or lets it wait for one.
     fn arrived(&mut self, flow: u32, bytes: u64) {
-        let f = &mut self.flows[flow as usize];
+        let f = self.flows.get(flow);
         let idle = f.unsent == 0 && f.sent == 0;
         f.unsent += bytes;
         f.coming -= 1;
@@ -275,15 +196,11 @@ impl<'a> Engine<'a> {
     }
 
     fn serve(&mut self, flow: u32) {
-        let f = &mut self.flows[flow as usize];
-        f.served = true;
-        let (client, server) = (usize::from(f.client), usize::from(f.server));
+        let (client, server) = self.flows.serve(flow);
         let serving = &mut self.endpoints[server].serving;
         *serving += 1;
         self.stats.peak_serving = self.stats.peak_serving.max(*serving);
-        let pair = self.pair(client, server);
-        self.served[pair / 64] |= 1 << (pair % 64);
-        if !self.is_served(server, client) {
+        if !self.flows.is_served(server, client) {
             for e in [client, server] {
                 self.endpoints[e].peers += 1;
                 let peers = self.endpoints[e].peers;
@@ -293,18 +210,8 @@ impl<'a> Engine<'a> {
         self.enqueue(flow);
     }
 
-    /// Returns whether `server` serves `client` now.
-    fn is_served(&self, client: usize, server: usize) -> bool {
-        let pair = self.pair(client, server);
-        self.served[pair / 64] >> (pair % 64) & 1 == 1
-    }
-
-    fn pair(&self, client: usize, server: usize) -> usize {
-        client * self.model.endpoints + server
-    }
-
     fn enqueue(&mut self, flow: u32) {
-        let server = usize::from(self.flows[flow as usize].server);
+        let server = usize::from(self.flows.get(flow).server);
         self.endpoints[server].queue.push_back(flow);
         self.send(server);
     }
@@ -318,7 +225,7 @@ impl<'a> Engine<'a> {
             return;
         };
         let model = self.model;
-        let f = &mut self.flows[flow as usize];
+        let f = self.flows.get(flow);
         let client = usize::from(f.client);
         let bytes = f.unsent.min(u64::from(f.window));
         f.unsent -= bytes;
@@ -336,7 +243,7 @@ impl<'a> Engine<'a> {
             self.stats.buffer_overflows += 1;
             self.stats.lost_bytes += bytes;
             f.window = model.packet.min(model.window) as u32;
-            self.retries.push_back((self.now + model.rto, flow));
+            self.events.retry(self.now + model.rto, flow);
         } else {
             if full {
                 self.stats.pauses += 1;
@@ -347,15 +254,15 @@ impl<'a> Engine<'a> {
             port.fan_in += 1;
             port.port_free = port.port_free.max(start) + model.service(client, bytes, port.peers);
             let at = port.port_free.max(start + link);
-            self.schedule(at, SimEvent::Drained, flow);
+            self.events.drained(at, flow);
         }
         self.endpoints[server].busy = true;
-        self.schedule(start + link, SimEvent::LinkFree, server as u32);
+        self.events.link_free(start + link, server);
     }
 
     /// A window has arrived at its client: the flow sends the next one or is closed.
     fn drained(&mut self, flow: u32) {
-        let f = &mut self.flows[flow as usize];
+        let f = self.flows.get(flow);
         let bytes = u64::from(std::mem::take(&mut f.sent));
         f.window = (f.window * 2).min(self.model.window as u32);
         let (client, more) = (usize::from(f.client), f.unsent > 0);
@@ -375,18 +282,10 @@ impl<'a> Engine<'a> {
     }
 
     fn close(&mut self, flow: u32) {
-        let f = &mut self.flows[flow as usize];
-        f.served = false;
-        let (client, server) = (usize::from(f.client), usize::from(f.server));
-        let pair = self.pair(client, server);
-        self.served[pair / 64] &= !(1 << (pair % 64));
-        if !self.several.is_empty() {
-            self.several.remove(&pair);
-        }
-        self.free.push(flow);
+        let (client, server) = self.flows.close(flow);
         self.endpoints[client].reading -= 1;
         self.endpoints[server].serving -= 1;
-        if !self.is_served(server, client) {
+        if !self.flows.is_served(server, client) {
             self.endpoints[client].peers -= 1;
             self.endpoints[server].peers -= 1;
         }

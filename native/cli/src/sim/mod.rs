@@ -3,6 +3,8 @@
 
 mod args;
 mod engine;
+mod events;
+mod flows;
 mod model;
 mod policy;
 mod report;

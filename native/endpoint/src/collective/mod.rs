@@ -35,7 +35,9 @@
 mod array;
 mod dispatch;
 mod error;
+mod joins;
 mod members;
+mod owed;
 mod pending;
 mod receives;
 mod round;

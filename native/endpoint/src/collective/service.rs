@@ -1,24 +1,26 @@
 //! The collectives of one progress thread: what members here send, and what arrives for them.
 //!
-//! Nothing here waits or computes. A `CLEAR_TO_SEND` takes the best connection, as a `FETCH` does;
-//! what answers it takes the same one.
+//! No function here waits or computes. A `CLEAR_TO_SEND` takes the best connection, as a `FETCH`
+//! does; what answers it takes the same one.
 
 use super::dispatch::{CollectiveCommand, Dispatch};
+use super::joins::Joins;
 use super::members::{unknown_member, MemberEvent, MemberTable, ReplyPath};
+use super::owed::OwedChunks;
 use super::pending::{PendingSend, PostedWrite, What};
 use super::receives::PostedReceives;
 use crate::counters::EndpointCounters;
 use crate::limits::CONNECT_TIMEOUT;
 use crate::net::{Closed, LinkState, MessageSource, Net, ProgressService, Route, UNTRACKED};
 use crossbeam_channel::Receiver;
-use faro_exchange::MAX_MEMBERS;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Write};
 use faro_sync::HashMap;
 use faro_wire::message::{Abort, ClearToSend, DataReady, Join, ToMember};
 use faro_wire::WireError;
 use std::sync::Arc;
 
-/// Times that a JOIN is repeated because its connection ended, before its member counts as lost.
+/// Number of times that a JOIN is repeated because its connection ended, before its member counts as
+/// lost.
 const MAX_JOINS: u8 = 5;
 
 /// Carries the parts of all teams of one progress thread.
@@ -29,12 +31,8 @@ pub(crate) struct CollectiveService {
     /// Sends that wait for a connection to open, each with the route that was chosen for it.
     waiting: HashMap<EndpointId, Vec<(PendingSend, Route)>>,
     receives: PostedReceives,
-    /// JOINs that were sent, by own and other member, and the connection that they took.
-    joins: HashMap<(u64, u64), (ConnectionId, PendingSend)>,
-    /// Members of peers that joined a member here: the connection, and their id.
-    accepted: HashMap<u64, Vec<(ConnectionId, u64)>>,
-    /// Chunks that a member here was cleared to send and has not sent, by connection.
-    owed: HashMap<(ConnectionId, u64), u32>,
+    joins: Joins,
+    owed: OwedChunks,
 }
 
 impl CollectiveService {
@@ -49,9 +47,8 @@ impl CollectiveService {
             counters,
             waiting: HashMap::default(),
             receives: PostedReceives::default(),
-            joins: HashMap::default(),
-            accepted: HashMap::default(),
-            owed: HashMap::default(),
+            joins: Joins::default(),
+            owed: OwedChunks::default(),
         }
     }
 
@@ -82,7 +79,7 @@ impl CollectiveService {
                     what: What::Join { join, tries },
                     ..pending
                 };
-                self.joins.insert((member, to.member), (connection, again));
+                self.joins.sent(connection, again);
                 net.send(connection, to.member, ToMember::Join(join));
             }
             What::ClearToSend { head, leases } => {
@@ -103,12 +100,7 @@ impl CollectiveService {
 
     fn write(&mut self, net: &mut Net, posted: PostedWrite) {
         let connection = posted.connection;
-        if let Some(owed) = self.owed.get_mut(&(connection, posted.member)) {
-            *owed = owed.saturating_sub(1);
-            if *owed == 0 {
-                self.owed.remove(&(connection, posted.member));
-            }
-        }
+        self.owed.sent(connection, posted.member);
         let write = Write {
             // A write that is lost shows in its receiver.
             token: UNTRACKED,
@@ -129,11 +121,10 @@ impl CollectiveService {
             waiting.retain(|(p, _)| p.member != member || p.outlives_its_member());
             !waiting.is_empty()
         });
-        self.joins.retain(|(own, _), _| *own != member);
-        self.owed.retain(|(_, own), _| *own != member);
+        self.owed.leave(member);
         self.receives.leave(net, member);
-        for (connection, remote_team) in self.accepted.remove(&member).unwrap_or_default() {
-            net.send(connection, remote_team, ToMember::Abort(abort.clone()));
+        for (connection, other) in self.joins.leave(member) {
+            net.send(connection, other, ToMember::Abort(abort.clone()));
         }
     }
 
@@ -172,24 +163,15 @@ impl CollectiveService {
         member: u64,
         join: Join,
     ) -> Result<(), WireError> {
-        let remote_team = join.from_member.get();
+        let other = join.from_member.get();
         match self.members().find(member) {
             Ok(_) => {
-                let accepted = self.accepted.entry(member).or_default();
-                accepted.retain(|(_, other)| *other != remote_team);
-                if accepted.len() >= MAX_MEMBERS {
-                    let what = "member that joins beyond the largest team";
-                    return Err(WireError::BadValue {
-                        what,
-                        got: remote_team,
-                    });
-                }
-                accepted.push((connection, remote_team));
+                self.joins.accept(connection, member, other)?;
                 self.deliver(member, MemberEvent::Joined(join)).map(drop)
             }
             Err(abort) => {
                 let abort = abort.unwrap_or_else(|| unknown_member(join.to_rank.get()));
-                net.send(connection, remote_team, ToMember::Abort(abort));
+                net.send(connection, other, ToMember::Abort(abort));
                 Ok(())
             }
         }
@@ -238,7 +220,7 @@ impl ProgressService for CollectiveService {
                     connection,
                 };
                 if self.deliver(member, MemberEvent::Cleared(reply, clear))? && chunks > 0 {
-                    *self.owed.entry((connection, member)).or_default() += chunks;
+                    self.owed.cleared(connection, member, chunks);
                 }
                 Ok(())
             }
@@ -265,23 +247,14 @@ impl ProgressService for CollectiveService {
 
     fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
         let (gone, reason) = (closed.connection, closed.reason);
-        self.owed.retain(|(at, _), _| *at != gone);
-        for accepted in self.accepted.values_mut() {
-            accepted.retain(|(at, _)| *at != gone);
-        }
+        self.owed.lose(gone);
         let members = &self.dispatch.members;
         self.receives.lose(net, gone, |member, rank| {
             let detail = reason.to_string();
             members.tell(member, MemberEvent::Lost { rank, detail });
         });
-        let joins = self.joins.iter();
-        let unanswered = joins
-            .filter(|(_, (at, _))| *at == gone)
-            .map(|(key, _)| *key);
-        for key in unanswered.collect::<Vec<_>>() {
-            if let Some((_, pending)) = self.joins.remove(&key) {
-                self.join_again(pending, reason);
-            }
+        for pending in self.joins.lose(gone) {
+            self.join_again(pending, reason);
         }
         let Some(endpoint) = closed.endpoint else {
             return;
@@ -303,8 +276,7 @@ impl ProgressService for CollectiveService {
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
-        self.receives.use_connection(connection)
-            || self.owed.keys().any(|(at, _)| *at == connection)
+        self.receives.use_connection(connection) || self.owed.use_connection(connection)
     }
 
     /// Returns whether this endpoint has members. A round is not repeated after a loss, so no

@@ -1,9 +1,9 @@
 //! One attempt at a request, on one connection.
 //!
 //! ```text
-//!            FETCH_RESPONSE            ┌─▶ Writing   the server writes into buffers that we offer
+//!            FETCH_RESPONSE            ┌─▶ Writing   the server writes into offered buffers
 //!   Asked ── after READ_OFFER? ────────┤
-//!                                      └─▶ Pulling   we read from the server's pages
+//!                                      └─▶ Pulling   the client reads from the server's pages
 //!
 //!  offered  |--buffer 0--|--buffer 1--|--buffer 2--|          capacity given to the server
 //!  arrived  |============|=======|                            bytes whose CRC agreed

@@ -71,7 +71,7 @@ impl FetchService {
 
     /// Queues the attempt for memory, in the order of requests.
     pub(super) fn await_memory(&mut self, id: u64) {
-        if let Some(attempt) = self.attempts.get_mut(&id) {
+        if let Some(attempt) = self.attempts.get_mut(id) {
             self.awaiting_memory.insert((attempt.request.id, id));
             if attempt.has_no_buffers() && !attempt.reads_under_way() {
                 self.starved(id);
@@ -100,7 +100,7 @@ impl FetchService {
             let Some((request, id)) = self.awaiting_memory.pop_first() else {
                 return;
             };
-            let memory_granted = match self.attempts.get(&id) {
+            let memory_granted = match self.attempts.get(id) {
                 None => Granted::Served,
                 Some(attempt) if attempt.is_pulling() => self.pull_more(net, id),
                 Some(_) => self.offer_more(net, id),
@@ -118,7 +118,7 @@ impl FetchService {
 
     /// Lets the attempt wait for room on its connection. It has the memory that it needs.
     pub(super) fn await_room(&mut self, id: u64) {
-        if let Some(attempt) = self.attempts.get_mut(&id) {
+        if let Some(attempt) = self.attempts.get_mut(id) {
             attempt.memory_granted();
             let of_request = (attempt.request.id, id);
             self.awaiting_room.insert(attempt.connection, of_request);
@@ -147,7 +147,7 @@ impl FetchService {
 
     /// Offers an attempt all the buffers that it should have now, as far as memory and room allow.
     fn offer_more(&mut self, net: &mut Net, id: u64) -> Granted {
-        let Some(mut attempt) = self.attempts.remove(&id) else {
+        let Some(mut attempt) = self.attempts.take_out(id) else {
             return Granted::Served;
         };
         let mut buffers = Vec::new();
@@ -178,7 +178,7 @@ impl FetchService {
             attempt.memory_granted();
         }
         let connection = attempt.connection;
-        self.attempts.insert(id, attempt);
+        self.attempts.put_in(id, attempt);
         if starves {
             self.starved(id);
         }
@@ -219,7 +219,7 @@ impl FetchService {
         let awaiting = self.awaiting_memory.iter();
         let mut held: Vec<u64> = awaiting
             .filter(|(request, id)| {
-                let attempt = self.attempts.get(id);
+                let attempt = self.attempts.get(*id);
                 *request != first && attempt.is_some_and(|a| waits(a) && a.holds_part())
             })
             .map(|(_, id)| *id)

@@ -11,6 +11,7 @@
 //! out.
 
 mod attempt;
+mod attempts;
 mod awaiting_room;
 mod buffers;
 mod busy_servers;
@@ -28,6 +29,7 @@ mod request;
 mod service;
 mod shortage;
 mod silent;
+mod start;
 mod termination;
 
 pub use completion::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};

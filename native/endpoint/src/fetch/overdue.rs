@@ -9,7 +9,7 @@ use faro_sync::clock;
 use faro_wire::codes::FetchErrorCode;
 use std::time::Instant;
 
-/// The action for an attempt whose entry in `FetchService::deadlines` is due.
+/// The action for an attempt that is due.
 enum WaitVerdict {
     /// Look again at that time.
     Later(Instant),
@@ -25,34 +25,25 @@ enum WaitVerdict {
 impl FetchService {
     /// Notes that the attempt waits for arena memory. It has no deadline until it has the memory.
     pub(super) fn starved(&mut self, id: u64) {
-        let Some(attempt) = self.attempts.get_mut(&id) else {
+        let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
         if attempt.starved_since.is_none() {
             let now = clock::now();
             attempt.starved_since = Some(now);
             let at = now + MEMORY_WAIT.min(attempt.request.idle_timeout / 2);
-            if at < attempt.look_at {
-                self.deadlines.remove(attempt.look_at, id);
-                attempt.look_at = at;
-                self.deadlines.put(at, id);
-            }
+            self.attempts.look_earlier(id, at);
         }
     }
 
     /// Ends the attempts whose deadline has passed.
     pub(super) fn end_overdue(&mut self, net: &mut Net, now: Instant) {
-        while let Some(id) = self.deadlines.due(now) {
-            let Some(attempt) = self.attempts.get(&id) else {
+        while let Some(id) = self.attempts.due(now) {
+            let Some(attempt) = self.attempts.get(id) else {
                 continue;
             };
             match self.judge_wait(attempt, now) {
-                WaitVerdict::Later(at) => {
-                    self.deadlines.put(at, id);
-                    if let Some(attempt) = self.attempts.get_mut(&id) {
-                        attempt.look_at = at;
-                    }
-                }
+                WaitVerdict::Later(at) => self.attempts.look_at(id, at),
                 WaitVerdict::PutBack => self.put_back(net, id),
                 WaitVerdict::NoMemory => {
                     let wait = MEMORY_WAIT.as_millis();
@@ -95,7 +86,7 @@ impl FetchService {
     }
 
     fn time_out(&mut self, net: &mut Net, id: u64, now: Instant) {
-        let Some(attempt) = self.attempts.get(&id) else {
+        let Some(attempt) = self.attempts.get(id) else {
             return;
         };
         let (connection, endpoint) = (attempt.connection, attempt.request.endpoint);

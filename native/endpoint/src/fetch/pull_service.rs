@@ -14,7 +14,7 @@ use faro_wire::codes::FetchErrorCode;
 impl FetchService {
     /// Posts the reads that memory and room allow, if the attempt is pulling.
     pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> Granted {
-        let Some(mut attempt) = self.attempts.remove(&id) else {
+        let Some(mut attempt) = self.attempts.take_out(id) else {
             return Granted::Served;
         };
         let connection = attempt.connection;
@@ -29,7 +29,7 @@ impl FetchService {
         if posted.is_ok() {
             attempt.memory_granted();
         }
-        self.attempts.insert(id, attempt);
+        self.attempts.put_in(id, attempt);
         match posted {
             Ok(()) => Granted::Served,
             Err(NotPosted::NoRoom) => Granted::NoRoom,
@@ -123,7 +123,7 @@ impl FetchService {
             return;
         };
         // If the attempt ended while its read was posted, the lease is returned now.
-        let Some(attempt) = self.attempts.get_mut(&id) else {
+        let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
         let now = clock::now();
@@ -132,7 +132,7 @@ impl FetchService {
         let connection = attempt.connection;
         self.heard.hear(connection, now);
         self.shortage.progress(now);
-        let Some(attempt) = self.attempts.get_mut(&id) else {
+        let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
         self.queue.progress(attempt.request.endpoint);
@@ -149,7 +149,7 @@ impl FetchService {
 
     /// Judges a batch that has arrived completely, by its versions.
     fn judge(&mut self, net: &mut Net, id: u64, versions: &Lease) {
-        let Some(attempt) = self.attempts.get_mut(&id) else {
+        let Some(attempt) = self.attempts.get_mut(id) else {
             return;
         };
         let Some((stream, pull)) = attempt.pull() else {
@@ -175,7 +175,7 @@ impl FetchService {
             }
             BatchResult::Corrupt(corrupt) => {
                 self.counters.crc_errors.add(1);
-                if let Some(attempt) = self.attempts.get(&id) {
+                if let Some(attempt) = self.attempts.get(id) {
                     self.pulls.stop(attempt.connection, corrupt);
                 }
                 self.ask_for_writes(net, id);
@@ -194,7 +194,7 @@ impl FetchService {
     /// Asks the server to write the blocks that were not handed out, on the same connection. This
     /// counts as no fault: pages change their contents.
     fn ask_for_writes(&mut self, net: &mut Net, id: u64) {
-        let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
+        let Some(connection) = self.attempts.get(id).map(|attempt| attempt.connection) else {
             return;
         };
         self.tell_server(net, id);

@@ -1,6 +1,6 @@
-//! The fetches of one progress thread: sends requests, handles replies, ends what is overdue.
+//! The fetches of one progress thread: what each event means for them.
 
-use super::attempt::Attempt;
+use super::attempts::Attempts;
 use super::awaiting_room::AwaitingRoom;
 use super::busy_servers::BusyServers;
 use super::heard::Heard;
@@ -9,15 +9,14 @@ use super::queue::{FetchCommand, RequestQueue};
 use super::request::FetchRequest;
 use super::shortage::Shortage;
 use crate::counters::EndpointCounters;
-use crate::deadlines::Deadlines;
 use crate::memory::Memory;
-use crate::net::{Closed, LinkState, MessageSource, Net, ProgressService, Route};
+use crate::net::{Closed, LinkState, MessageSource, Net, ProgressService};
 use crossbeam_channel::Receiver;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_sync::{clock, HashMap};
 use faro_wire::codes::FetchErrorCode;
-use faro_wire::message::{DataWritten, Fetch, RemoteBuffer, ToClient, ToServer};
+use faro_wire::message::{DataWritten, ToClient};
 use faro_wire::WireError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,11 +30,7 @@ pub(crate) struct FetchService {
     pub(super) counters: Arc<EndpointCounters>,
     /// Requests that wait for a connection to open, by peer.
     pub(super) waiting: HashMap<EndpointId, Vec<FetchRequest>>,
-    /// Attempts by id on the wire, which is different for each attempt.
-    pub(super) attempts: HashMap<u64, Attempt>,
-    /// The current attempt's id on the wire, by the request's id.
-    pub(super) by_request: HashMap<u64, u64>,
-    pub(super) deadlines: Deadlines,
+    pub(super) attempts: Attempts,
     /// The attempts that wait for arena memory, as pairs of the request's id and the id on the
     /// wire; the oldest request is first.
     pub(super) awaiting_memory: BTreeSet<(u64, u64)>,
@@ -50,7 +45,6 @@ pub(crate) struct FetchService {
     pub(super) shortage: Shortage,
     pub(super) heard: Heard,
     pub(super) pulls: Pulls,
-    next_wire_id: u64,
     /// Size of the largest block that the arena can hold at once, in bytes.
     pub(super) largest_block: u64,
     /// Estimated size of a reply, in bytes, from the last replies.
@@ -77,89 +71,21 @@ impl FetchService {
             memory,
             counters,
             waiting: HashMap::default(),
-            attempts: HashMap::default(),
+            attempts: Attempts::default(),
             awaiting_memory: BTreeSet::new(),
             awaiting_room: AwaitingRoom::default(),
-            by_request: HashMap::default(),
-            deadlines: Deadlines::default(),
             put_back: BTreeMap::new(),
             any_taken: false,
             busy_servers: BusyServers::default(),
             shortage: Shortage::new(),
             heard: Heard::default(),
             pulls: Pulls::default(),
-            next_wire_id: 1,
         }
-    }
-
-    /// Starts `request`, and connects first if there is no connection.
-    fn start(&mut self, net: &mut Net, mut request: FetchRequest, route: &Route) {
-        let is_called = std::mem::take(&mut request.busy.is_called);
-        if !is_called && self.busy_servers.has(request.endpoint) {
-            return self.busy_servers.join(request, clock::now());
-        }
-        match net.open_to(route, request.idle_timeout) {
-            LinkState::Open(connection) => self.issue(net, connection, request),
-            LinkState::Opening => {
-                let waiting = self.waiting.entry(route.peer.endpoint).or_default();
-                waiting.push(request);
-            }
-            LinkState::None => self.queue.dispatch(request),
-        }
-    }
-
-    /// Starts an attempt at `request` on an open connection.
-    pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, request: FetchRequest) {
-        let deadline = clock::now() + request.idle_timeout;
-        let mut attempt = self.attempt(connection, request, deadline);
-        // With a buffer in the request, a thousand tiny blocks take a single round trip.
-        let buffer = self.first_buffer(net, &mut attempt);
-        self.ask(net, attempt, buffer);
-    }
-
-    /// Starts an attempt without a buffer, and with the deadline of an earlier attempt.
-    pub(super) fn issue_before(
-        &mut self,
-        net: &mut Net,
-        connection: ConnectionId,
-        request: FetchRequest,
-        deadline: Instant,
-    ) {
-        let attempt = self.attempt(connection, request, deadline);
-        self.ask(net, attempt, None);
-    }
-
-    fn attempt(
-        &mut self,
-        connection: ConnectionId,
-        mut request: FetchRequest,
-        deadline: Instant,
-    ) -> Attempt {
-        request.writes_only |= self.pulls.are_stopped(connection);
-        self.any_taken |= request.was_taken;
-        Attempt::new(request, connection, deadline)
-    }
-
-    fn ask(&mut self, net: &mut Net, attempt: Attempt, buffer: Option<RemoteBuffer>) {
-        let (id, connection) = (self.next_wire_id, attempt.connection);
-        self.next_wire_id += 1;
-        let idle_timeout = attempt.request.idle_timeout.as_millis();
-        let deadline_ms = u32::try_from(idle_timeout).unwrap_or(u32::MAX);
-        let fetch = Fetch {
-            deadline_ms,
-            writes_only: attempt.request.writes_only,
-            buffers: buffer.into_iter().collect(),
-            blocks: attempt.request.wanted().to_vec(),
-        };
-        self.deadlines.put(attempt.look_at, id);
-        self.by_request.insert(attempt.request.id, id);
-        self.attempts.insert(id, attempt);
-        net.send(connection, id, ToServer::Fetch(fetch));
     }
 
     /// Handles the server's report that it has written into offered buffers.
     fn written(&mut self, net: &mut Net, id: u64, written: &DataWritten) -> Result<(), WireError> {
-        let Some(attempt) = self.attempts.get_mut(&id) else {
+        let Some(attempt) = self.attempts.get_mut(id) else {
             return Ok(());
         };
         let connection = attempt.connection;
@@ -214,7 +140,7 @@ impl ProgressService for FetchService {
         let now = clock::now();
         self.heard.hear(source.connection, now);
         self.shortage.progress(now);
-        let attempt = self.attempts.get_mut(&id);
+        let attempt = self.attempts.get_mut(id);
         let Some(attempt) = attempt.filter(|a| a.connection == source.connection) else {
             self.counters.late_messages.add(1);
             return Ok(());
@@ -310,7 +236,7 @@ impl ProgressService for FetchService {
         self.heard.closed(closed.connection);
         let attempts = self.attempts.iter();
         let lost = attempts.filter(|(_, a)| a.connection == closed.connection);
-        for id in lost.map(|(id, _)| *id).collect::<Vec<_>>() {
+        for id in lost.map(|(id, _)| id).collect::<Vec<_>>() {
             self.fault(net, id, code, &closed.reason.to_string());
         }
     }
@@ -344,7 +270,7 @@ impl ProgressService for FetchService {
     }
 
     fn close(&mut self, net: &mut Net) {
-        for id in self.attempts.keys().copied().collect::<Vec<_>>() {
+        for id in self.attempts.ids().collect::<Vec<_>>() {
             if let Some(request) = self.end(net, id) {
                 self.queue.fail_closing(request);
             }

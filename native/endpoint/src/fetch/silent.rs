@@ -38,7 +38,7 @@ impl FetchService {
         }
         let awaiting = self.awaiting_memory.iter();
         let behind = awaiting.filter(|(_, id)| {
-            let attempt = self.attempts.get(id);
+            let attempt = self.attempts.get(*id);
             attempt.is_some_and(|a| self.is_behind(a))
         });
         let behind: Vec<_> = behind.copied().collect();
@@ -57,7 +57,7 @@ impl FetchService {
     /// Returns the oldest request in line for memory.
     pub(super) fn first_in_line(&self) -> Option<u64> {
         let is_in_line = |(_, id): &&(u64, u64)| {
-            let attempt = self.attempts.get(id);
+            let attempt = self.attempts.get(*id);
             attempt.is_none_or(|a| !self.is_behind(a))
         };
         let (request, _) = match self.has_behind() {
@@ -71,7 +71,7 @@ impl FetchService {
     pub(super) fn is_waited_for(&self, is_long: impl Fn(Instant) -> bool) -> bool {
         let mut awaiting = self.awaiting_memory.iter();
         awaiting.any(|(_, id)| {
-            let attempt = self.attempts.get(id);
+            let attempt = self.attempts.get(*id);
             attempt.is_some_and(|a| a.starved_since.is_some_and(&is_long) && !self.is_behind(a))
         })
     }
@@ -98,7 +98,7 @@ impl FetchService {
         let holding = all.filter(|(_, a)| !a.has_no_buffers());
         let (silent, others): (Vec<_>, Vec<_>) =
             holding.partition(|(_, a)| self.heard.is_silent(a.connection));
-        let place = |(id, a): (&u64, &Attempt)| (a.request.id, *id);
+        let place = |(id, a): (u64, &Attempt)| (a.request.id, id);
         let mut taken: Vec<_> = silent.into_iter().map(place).collect();
         taken.sort_unstable();
         if taken.is_empty() {
@@ -118,7 +118,7 @@ impl FetchService {
     /// Ends an attempt and sends its request again on the same connection, without a buffer.
     fn ask_again(&mut self, net: &mut Net, id: u64) {
         self.tell_server(net, id);
-        let attempt = self.attempts.get(&id);
+        let attempt = self.attempts.get(id);
         let Some((connection, deadline)) = attempt.map(|a| (a.connection, a.deadline)) else {
             return;
         };

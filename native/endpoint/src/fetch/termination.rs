@@ -71,7 +71,7 @@ impl FetchService {
     }
 
     pub(super) fn cancel(&mut self, net: &mut Net, request: u64) {
-        if let Some(&id) = self.by_request.get(&request) {
+        if let Some(id) = self.attempts.of_request(request) {
             return self.give_up(net, id, FetchErrorCode::Cancelled, CANCELLED);
         }
         if let Some(request) = self.withdraw(request) {
@@ -120,7 +120,7 @@ impl FetchService {
     /// Ends an attempt that has brought all its blocks. If its request has more, each block that
     /// the arena cannot hold gets an error, and a new attempt asks for the others.
     pub(super) fn next_part(&mut self, net: &mut Net, id: u64) {
-        let Some(connection) = self.attempts.get(&id).map(|attempt| attempt.connection) else {
+        let Some(connection) = self.attempts.get(id).map(|attempt| attempt.connection) else {
             return;
         };
         let Some(mut request) = self.end(net, id) else {
@@ -150,18 +150,16 @@ impl FetchService {
     /// Tells the server to stop, or that the client has read what it was offered. On a closed
     /// connection the message is dropped.
     pub(super) fn tell_server(&mut self, net: &mut Net, id: u64) {
-        if let Some(attempt) = self.attempts.get(&id) {
+        if let Some(attempt) = self.attempts.get(id) {
             net.send(attempt.connection, id, ToServer::Cancel);
         }
     }
 
     /// Removes the attempt and revokes its buffers.
     pub(super) fn end(&mut self, net: &mut Net, id: u64) -> Option<FetchRequest> {
-        let attempt = self.attempts.remove(&id)?;
+        let attempt = self.attempts.end(id)?;
         let connection = attempt.connection;
-        self.deadlines.remove(attempt.look_at, id);
         let (request, keys) = attempt.end();
-        self.by_request.remove(&request.id);
         self.awaiting_memory.remove(&(request.id, id));
         self.awaiting_room.remove(connection, (request.id, id));
         for key in keys {

@@ -4,8 +4,7 @@
 //!  index: | offset 0 | offset 1 | ... | offset P |      P + 1 big-endian i64, not decreasing
 //!  data:  | partition 0 | partition 1 | ... |           offset P = length of the file
 //! ```
-//! (Spark's `IndexShuffleBlockResolver`.) Nothing is believed: every offset is checked when it is
-//! used.
+//! Spark's `IndexShuffleBlockResolver` writes them. Every offset is checked when it is used.
 //!
 //! An `Output` is one generation of the files: it knows their paths and identities, and never
 //! changes. It holds no descriptor and no offsets; `Stores` holds those, as far as there is room.
@@ -24,9 +23,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Times that files are opened again which do not fit each other, because Spark may be replacing them.
+/// Number of times that files that do not fit each other are opened again, because Spark may be
+/// replacing them.
 const REOPENINGS: u32 = 3;
-/// Pause before each.
+/// Pause before each time.
 const REOPEN_PAUSE: Duration = Duration::from_millis(2);
 
 /// A known map output.
@@ -37,7 +37,7 @@ pub(crate) struct Output {
     /// empty.
     data: Option<Region>,
     index: Index,
-    /// The index ends where the data file does.
+    /// True if the index ends where the data file does.
     is_whole: bool,
     /// `data` mapped for the device, in the modes that have it.
     #[cfg(feature = "research")]
@@ -70,7 +70,7 @@ struct PartSource {
     files: Arc<Files>,
     part: OutputFileKind,
     stores: Arc<Stores>,
-    /// Place at which it was found last.
+    /// The place at which it was found last.
     last: Last<OutputDescriptor>,
 }
 
@@ -96,7 +96,7 @@ impl Output {
     /// replaces first the index, then the data.
     ///
     /// # Errors
-    /// `UnknownOutput` if there is no index, `BadIndex` if it cannot be one, `Unreadable`.
+    /// Returns `UnknownOutput` if there is no index, `BadIndex` if it cannot be one, and `Unreadable`.
     pub(crate) fn open(
         stores: &Arc<Stores>,
         id: OutputId,
@@ -216,11 +216,11 @@ impl Output {
         size_of::<Self>() + 2 * size_of::<PartSource>() + self.files.bytes()
     }
 
-    /// The bytes of partitions `start` to `end` (exclusive).
+    /// Returns the bytes of partitions `start` to `end` (exclusive).
     ///
     /// # Errors
-    /// `BadRange`, `BadIndex`, `UnknownOutput` (bytes promised, no data file), `Unreadable`; or that it
-    /// has to be asked otherwise.
+    /// Returns `BadRange`, `BadIndex`, `UnknownOutput` (bytes are promised and there is no data file)
+    /// or `Unreadable`; or that it has to be asked in another way.
     pub(crate) fn locate(
         &self,
         start: u32,
@@ -264,11 +264,12 @@ impl Output {
         self.mapping.get(pool, self.data.as_ref()?, mode)
     }
 
-    /// Fills `buffer` from `offset`, and says how much of it (all, if it may sleep).
+    /// Fills `buffer` from `offset`, and returns the number of bytes that it filled (all, if it may
+    /// sleep).
     ///
     /// # Errors
-    /// What the file says; `UnexpectedEof` when it has become shorter. `is_replaced` tells whether it
-    /// is another file by now.
+    /// Returns the error of reading the file, and `UnexpectedEof` if it has become shorter.
+    /// `is_replaced` says whether it is another file by now.
     pub(crate) fn read(
         &self,
         cache: &Arc<ChunkCache>,

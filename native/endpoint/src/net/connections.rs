@@ -34,7 +34,7 @@
 //! better one by its maker, an outgoing one, then this side stays on it until the fabric or a request's deadline
 //! notices, as it would with a connection for each direction.
 //!
-//! Trade-off: one queue to a peer, so a request may wait behind the bytes that we are serving to
+//! Trade-off: there is one queue to a peer, so a request may wait behind bytes that are served to
 //! that same peer; and closing a connection because the peer misbehaves in one direction ends the
 //! other direction too.
 

@@ -303,3 +303,7 @@ impl<T> PeerAdmission<T> {
         self.since = now;
     }
 }
+
+#[cfg(test)]
+#[path = "admission_test.rs"]
+mod tests;

@@ -17,7 +17,7 @@
 use crate::CloseReason;
 use faro_wire::{header::HEADER_BYTES, FrameHeader, WireError};
 
-/// Bytes still missing from which on they are received in place.
+/// Number of missing bytes from which on they are received in place.
 const DIRECT_BYTES: usize = 16 << 10;
 /// Largest head before a payload.
 const MAX_HEAD_BYTES: usize = 24;

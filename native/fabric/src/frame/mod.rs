@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   bytes ──▶ [records: opened] ──▶ inbound: framing ──▶ Consumer: kinds, bodies, places for payload
-//!   bytes ◀── [records: sealed] ◀── outbound: a queue of frames, gathered straight from leases
+//!   bytes ◀── [records: sealed] ◀── outbound: a queue of outgoing frames, gathered straight from leases
 //! ```
 //! `inbound` trusts nothing: it knows bytes and bounds, and asks its [`inbound::Consumer`] what a
 //! frame means and where a payload goes.
@@ -11,5 +11,6 @@ pub(crate) mod bodies;
 pub(crate) mod inbound;
 pub(crate) mod kinds;
 pub(crate) mod outbound;
+pub(crate) mod outgoing;
 pub(crate) mod payload;
 pub(crate) mod records;

@@ -5,7 +5,8 @@
 //! before the next wait.
 
 use super::acceptor::{AcceptResult, ListenerState};
-use super::driver::{DeviceLost, DeviceReport, Driver, Owner, DEVICE};
+use super::device_turn;
+use super::driver::{Driver, Owner, DEVICE};
 use super::table::ConnectionTable;
 use crate::session::bounds::{Bounds, ACCEPTS};
 use crate::session::connection::Common;
@@ -24,10 +25,6 @@ use std::time::{Duration, Instant};
 
 const LISTENER: mio::Token = mio::Token(usize::MAX);
 const WAKER: mio::Token = mio::Token(usize::MAX - 1);
-
-/// Batches of completions taken from one queue in one turn, so that sockets and deadlines are
-/// served too.
-const TURN_BATCHES: usize = 128;
 
 /// One fabric instance.
 pub(crate) struct Reactor<D: Driver> {
@@ -180,7 +177,7 @@ impl<D: Driver> Reactor<D> {
             || !shared.dirty.is_empty()
             || self.table.has_unread()
             || self.acceptor.has_more()
-            || (!timeout.is_zero() && self.arm_device());
+            || (!timeout.is_zero() && device_turn::arm(&mut self.table));
         let now = Instant::now();
         let deadlines = [self.table.next_deadline(), self.acceptor.paused_until()];
         let timeout = match deadlines.into_iter().flatten().min() {
@@ -210,7 +207,7 @@ impl<D: Driver> Reactor<D> {
                 self.driver_mut().signalled(event.token());
             }
         }
-        self.device_turn();
+        device_turn::take_turn(&mut self.table);
         self.table.receive_unread();
         for event in ready {
             match event.token() {
@@ -266,90 +263,6 @@ impl<D: Driver> Reactor<D> {
                 AcceptResult::Nothing => return,
             }
         }
-    }
-
-    /// Asks the device for a wake-up before a wait. Returns true if there is work already.
-    fn arm_device(&mut self) -> bool {
-        // Arming is a system call, and so is taking the wake-up: not for completions that are
-        // there.
-        if self.found_completions() {
-            return true;
-        }
-        match self.driver_mut().arm() {
-            // A completion between the last look and the arming causes no wake-up.
-            Ok(true) => self.found_completions(),
-            Ok(false) => false,
-            Err(lost) => {
-                self.lose_device(&lost);
-                true
-            }
-        }
-    }
-
-    fn found_completions(&mut self) -> bool {
-        let found = self.take_completions();
-        self.table.flush();
-        found
-    }
-
-    /// Handles, after a wait, the device's events and completions, and what is due.
-    fn device_turn(&mut self) {
-        let reports = self.driver_mut().take_events();
-        self.route(reports);
-        self.take_completions();
-        let reports = self.driver_mut().check();
-        self.route(reports);
-    }
-
-    /// Takes up to a turn's number of completions from each completion queue, and passes each to
-    /// its connection. Returns true if there was one or the device was lost, so that the caller has
-    /// events.
-    fn take_completions(&mut self) -> bool {
-        let mut batch = Vec::new();
-        let mut found = false;
-        for queue in 0..self.driver().queues() {
-            for _ in 0..TURN_BATCHES {
-                if let Err(lost) = self.driver_mut().take_completions(queue, &mut batch) {
-                    self.lose_device(&lost);
-                    return true;
-                }
-                if batch.is_empty() {
-                    break;
-                }
-                found = true;
-                for (connection, completion) in batch.drain(..) {
-                    self.completed(connection, completion);
-                }
-            }
-        }
-        found
-    }
-
-    fn completed(&mut self, connection: ConnectionId, completion: D::Completion) {
-        // Without an entry the connection has ended; what it left behind keeps the memory.
-        let Some((found, common)) = self.table.get(connection) else {
-            return;
-        };
-        if let Err(reason) = D::completed(found, common, completion) {
-            self.table.close(connection, reason);
-        }
-    }
-
-    fn route(&mut self, reports: Vec<DeviceReport>) {
-        for report in reports {
-            match report {
-                DeviceReport::Broken(connection, reason) => self.table.close(connection, reason),
-                DeviceReport::Lost(lost) => self.lose_device(&lost),
-            }
-        }
-    }
-
-    /// Ends every connection, because the device cannot be used any more, so that callers use
-    /// another fabric. A later connect opens the device again.
-    fn lose_device(&mut self, lost: &DeviceLost) {
-        let detail = lost.0.clone();
-        self.table.close_all(&CloseReason::Lost { detail });
-        self.driver_mut().close_device();
     }
 
     pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -4,7 +4,7 @@
 //!   Fabric calls ──▶ facade ──▶ event_loop ──▶ table ──▶ session: one connection at a time
 //!                                   │            └── lingering: ended, but the peer may still read GOODBYE
 //!                                   ├── acceptor, newcomers, strangers: connections that are not open yet
-//!                                   └── driver: a device's completions and reports, each to its connection
+//!                                   └── device_turn, driver: a device's completions and reports, each to its connection
 //! ```
 //! Readiness is edge-triggered; so each connection remembers whether it was drained, and those that
 //! used up their budget are served again before the next wait.
@@ -13,6 +13,7 @@
 //! greeting and the linger after GOODBYE follow RFC 9113 section 9 (GOAWAY) and RFC 9112 9.6.
 
 mod acceptor;
+mod device_turn;
 pub(crate) mod driver;
 pub(crate) mod event_loop;
 pub(crate) mod facade;

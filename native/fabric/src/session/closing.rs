@@ -7,7 +7,7 @@ use super::context::Context;
 use super::handshake::seals;
 use super::state::{ConnectionPhase, FabricShared, Session};
 use crate::frame::bodies::{Goodbye, GoodbyeCode};
-use crate::frame::outbound::{Ends, Frame};
+use crate::frame::outgoing::{Ends, Frame};
 use crate::{CloseReason, Event, Outcome};
 use faro_wire::kind;
 

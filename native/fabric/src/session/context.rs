@@ -3,7 +3,7 @@
 
 use super::state::{ConnectionPhase, FabricShared, PendingRead, Session};
 use crate::frame::bodies::{AckEntry, MAX_ACKS, REFUSED};
-use crate::frame::outbound::{Ends, Frame};
+use crate::frame::outgoing::{Ends, Frame};
 use crate::{ConnectionId, Event, Outcome};
 use faro_wire::kind;
 use zerocopy::IntoBytes;

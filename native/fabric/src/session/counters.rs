@@ -16,7 +16,8 @@ macro_rules! counters {
 counters! {
     /// Bytes received, headers included; for shm also those copied out of peers' slabs.
     bytes_in,
-    /// Bytes handed to the kernel, headers included; for shm also those peers took from our slabs.
+    /// Bytes handed to the kernel, headers included; for shm also those that peers took from slabs
+    /// of this side.
     bytes_out,
     /// Complete frames received.
     frames_in,

@@ -28,7 +28,7 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// A map by 64-bit numbers that we chose ourselves, well mixed or sequential.
+/// A map by 64-bit numbers that this process chose, well mixed or sequential.
 pub(crate) type ByKey<T> = HashMap<u64, T, BuildHasherDefault<IdentityHasher>>;
 
 struct ExposureEntry {

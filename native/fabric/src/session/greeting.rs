@@ -11,7 +11,7 @@ use super::context::Context;
 use super::handshake::{seals, Handshake};
 use super::state::ConnectionPhase;
 use crate::frame::bodies::{Goodbye, Hello, Layout, Proof, Welcome};
-use crate::frame::outbound::Frame;
+use crate::frame::outgoing::Frame;
 use crate::CloseReason;
 use faro_secure::Keys;
 use faro_wire::header::HEADER_BYTES;

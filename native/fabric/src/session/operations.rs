@@ -3,7 +3,7 @@
 use super::connection::{Common, FabricConnection};
 use super::state::PendingRead;
 use super::transport::{Datapath, Unexposed};
-use crate::frame::outbound::{Ends, Frame};
+use crate::frame::outgoing::{Ends, Frame};
 use crate::{CloseReason, ConnectionId, Exposure, Message, Read, Rejected, RemoteRange, Write};
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 

@@ -5,7 +5,7 @@ use super::context::Context;
 use crate::frame::bodies::{self, Layout, ReadReplyHead, ReadRequest, WriteHead, DONE, REFUSED};
 use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind;
-use crate::frame::outbound::{Ends, Frame, Tail};
+use crate::frame::outgoing::{Ends, Frame, Tail};
 use crate::frame::payload::PayloadKind;
 use crate::{CloseReason, Outcome, RemoteRange, Write};
 use faro_wire::{kind, WireError};

@@ -4,7 +4,7 @@ use super::directory::View;
 use super::exported::{ExportedFiles, DIRECTORY};
 use super::slabs::PeerMapping;
 use crate::frame::bodies::{Layout, SlabReply, SlabRequest};
-use crate::frame::outbound::Frame;
+use crate::frame::outgoing::Frame;
 use crate::session::context::Context;
 use crate::CloseReason;
 use faro_pool::Lease;
@@ -46,7 +46,7 @@ pub(crate) struct ShmPeer {
     requested: HashSet<u32>,
     /// Slabs that the peer said it does not have.
     pub(super) missing: HashSet<u32>,
-    /// Our slabs that the peer was given.
+    /// This side's slabs that the peer was given.
     announced: HashSet<u32>,
     /// Descriptors whose SLAB_REPLY has not come.
     pub(super) descriptors: VecDeque<OwnedFd>,
@@ -57,7 +57,7 @@ pub(crate) struct ShmPeer {
 }
 
 impl ShmPeer {
-    /// Gives the peer one of our files, once.
+    /// Gives the peer one of this side's files, once.
     pub(super) fn announce(&mut self, cx: &mut Context<'_>, files: &ExportedFiles, slab: u32) {
         if !self.announced.insert(slab) {
             return;
@@ -78,7 +78,7 @@ impl ShmPeer {
         body: &[u8],
     ) -> Result<(), CloseReason> {
         let slab = SlabRequest::decode(body)?.slab.get();
-        // Each number is answered once, so what a peer can have us queue is bounded by this.
+        // Each number is answered once, so this bounds what a peer can cause to be queued.
         if self.announced.len() > 2 * MAX_SLABS {
             return Err(CloseReason::Bound {
                 what: "slabs requested",

@@ -9,7 +9,7 @@ use super::socket::ShmSocket;
 use crate::frame::bodies::{self, AckEntry, SlabReply, SlabRequest, WriteRef, MAX_ACKS};
 use crate::frame::inbound::BodyShape;
 use crate::frame::kinds::{frame_kinds, TransportKind};
-use crate::frame::outbound::Frame;
+use crate::frame::outgoing::Frame;
 use crate::reactor::driver::Driver;
 use crate::session::carrier::Carrier;
 use crate::session::context::Context;
@@ -112,7 +112,7 @@ impl Driver for Shm {
 impl Datapath for Shm {
     type Kind = ShmKind;
     type Remains = Vec<Arc<Lease>>;
-    /// About 56 references, each to up to 256 KiB that we copy in one turn.
+    /// Room for about 56 references, each to up to 256 KiB that are copied in one turn.
     const STAGING_BYTES: usize = 4 << 10;
 
     fn on_frame(

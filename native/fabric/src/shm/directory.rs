@@ -58,8 +58,8 @@ pub(super) struct SlotMemory {
 pub(super) struct ExposureDirectory {
     /// The file that peers map.
     file: Arc<OwnedFd>,
-    /// Our mapping of `DIRECTORY_BYTES`, the only writable one (see the seals in `new`). Peers read
-    /// it at any moment, so it is used through atomics only.
+    /// This side's mapping of `DIRECTORY_BYTES`, the only writable one (see the seals in `new`).
+    /// Peers read it at any moment, so it is used through atomics only.
     memory: MmapRaw,
     /// Slots without an exposure.
     free: Vec<u32>,

@@ -1,7 +1,7 @@
-//! Our files that peers map, and the descriptors by which they get them.
+//! This side's files that peers map, and the descriptors by which they get them.
 
 use super::directory::{ExposureDirectory, DIRECTORY_BYTES};
-use crate::frame::outbound::Descriptor;
+use crate::frame::outgoing::Descriptor;
 use crate::FabricError;
 use faro_pool::{Lease, Pool, Slab};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -10,7 +10,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr;
 
-/// Prefix of our socket names.
+/// Prefix of the names of Faro's sockets.
 pub(super) const NAME: &str = "faro-";
 /// Hex digits after it.
 const NAME_DIGITS: usize = 32;

@@ -11,7 +11,7 @@
 //!                        <- SLAB_REPLY + descriptor
 //!   looks the key up in the owner's directory, copies, looks again: the owner does nothing
 //! ```
-//! Idea: no process can write into another. Peers map our memory read-only (the pool gives
+//! Idea: no process can write into another. Peers map this side's memory read-only (the pool gives
 //! descriptors that can only read, or seals its slabs: see its `pages`), and the target's own
 //! progress thread carries out a write after it has checked the key. So a revocation is immediate,
 //! and a writer that dies leaves no half-written bytes. One copy, no payload through the kernel.
@@ -22,7 +22,7 @@
 //!
 //! `Done` of a write means that the target has the bytes; a refusal is always reported. A source is
 //! held until the verdict, or until the peer has ended its side of the connection, because a slow
-//! peer may still copy from it after our `Flushed`.
+//! peer may still copy from it after this side's `Flushed`.
 //!
 //! Revoking what peers *read*: the owner cannot stop a reader in the middle of a copy, but the
 //! reader notices. The directory (`directory.rs`) is a seqlock whose sequence number is the key

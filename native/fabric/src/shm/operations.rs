@@ -130,7 +130,7 @@ pub(super) fn on_ack(
     Ok(())
 }
 
-/// Copies what the peer's directory lets us read; `Done` if it still lets us afterwards.
+/// Copies what the peer's directory lets this side read; `Done` if it still does afterwards.
 fn attempt(reader: EndpointId, peer: &ShmPeer, wanted: Wanted, target: &mut [u8]) -> ReadAttempt {
     let refused = ReadAttempt::Ended(Outcome::Refused);
     let needs = |slab| match peer.missing.contains(&slab) {

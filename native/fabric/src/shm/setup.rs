@@ -15,7 +15,7 @@ use std::os::unix::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After GOODBYE a peer may read from our slabs for this time.
+/// Time for which a peer may read from this side's slabs after GOODBYE.
 const LINGER: Duration = Duration::from_secs(10);
 
 /// Configuration of a same-host fabric.

@@ -78,7 +78,7 @@ impl PeerMapping {
         // as `self` and cannot fault (see `new`). Target: a live exclusive slice. They do not
         // overlap: nothing in this process has a `&mut` into a peer's mapping, and if the peer is
         // in this process, its slab is mapped at another address. If the peer changes the bytes
-        // meanwhile, we copy a mix of old and new ones, which the CRC above the fabric detects.
+        // meanwhile, the copy is a mix of old and new ones, which the CRC above the fabric detects.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 self.0.as_ptr().add(offset),

@@ -18,7 +18,8 @@ use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-/// Connections the kernel completes before we accept them (cut at `net.core.somaxconn`).
+/// Number of connections that the kernel completes before they are accepted (at most
+/// `net.core.somaxconn`).
 const BACKLOG: i32 = 1_024;
 /// Send buffer towards a peer on this host; the kernel doubles it for its own overhead.
 const LOCAL_SEND_BYTES: usize = 256 << 10;

@@ -5,9 +5,9 @@ use super::completions;
 use super::device;
 use super::device_events;
 use super::driver::Verbs;
-use super::queue_pair::{parse_id, Id};
 use super::setup;
 use super::transmit::transmit;
+use super::work_id::{parse_id, WorkId};
 use crate::reactor::driver::{DeviceLost, DeviceReport, Driver, DEVICE};
 use crate::session::carrier::{Carrier, SocketTurn};
 use crate::session::connection::{Common, FabricConnection};
@@ -48,7 +48,7 @@ impl Carrier for Verbs {
 
 impl Driver for Verbs {
     type Listener = StreamListener;
-    type Completion = (Id, device::WorkCompletion);
+    type Completion = (WorkId, device::WorkCompletion);
 
     fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
         let address = setup::parse(location)?;

@@ -4,7 +4,8 @@ use super::device::{CompletionKind, CompletionStatus, WorkCompletion};
 use super::driver::Verbs;
 use super::frames::{open_sealed_segment, open_segment, Immediate};
 use super::protocol::send_revoked;
-use super::queue_pair::{completed_by, Id, Posted, QueuePairConnection, MAX_CREDITS};
+use super::queue_pair::{Posted, QueuePairConnection, MAX_CREDITS};
+use super::work_id::{completed_by, WorkId};
 use crate::session::connection::{Common, FabricConnection};
 use crate::session::context::Context;
 use crate::session::dispatch::Receiver;
@@ -19,7 +20,7 @@ const REPOST: usize = 8;
 pub(super) fn completed(
     connection: &mut FabricConnection<Verbs>,
     common: &mut Common<Verbs>,
-    id: Id,
+    id: WorkId,
     completion: &WorkCompletion,
 ) -> Result<(), CloseReason> {
     let Some(queue_pair) = &mut connection.state else {
@@ -28,11 +29,11 @@ pub(super) fn completed(
     let cx = &mut Context::new(&mut connection.session, &mut common.shared);
     match &completion.status {
         CompletionStatus::Done => match (id, completion.kind) {
-            (Id::Send { number }, _) => sent(queue_pair, cx, number)?,
-            (Id::Receive { segment }, CompletionKind::ReceivedImmediate(bits)) => {
+            (WorkId::Send { number }, _) => sent(queue_pair, cx, number)?,
+            (WorkId::Receive { segment }, CompletionKind::ReceivedImmediate(bits)) => {
                 written(queue_pair, cx, segment, bits, completion.bytes)?;
             }
-            (Id::Receive { segment }, _) => {
+            (WorkId::Receive { segment }, _) => {
                 received(connection, common, segment, completion.bytes)?;
             }
         },

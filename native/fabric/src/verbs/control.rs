@@ -6,7 +6,7 @@ use super::driver::{QueuePairLink, Verbs};
 use super::frames::{QpInfo, SEGMENT_BYTES};
 use super::queue_pair::{QueuePairConnection, MAX_CREDITS};
 use crate::frame::bodies::Layout;
-use crate::frame::outbound::Frame;
+use crate::frame::outgoing::Frame;
 use crate::session::context::Context;
 use crate::session::exposure::random;
 use crate::CloseReason;

@@ -9,7 +9,7 @@ use super::protocol;
 use super::queue_pair::Posted;
 use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind as _;
-use crate::frame::outbound::{DeviceOperation, Ends, Frame};
+use crate::frame::outgoing::{DeviceOperation, Ends, Frame};
 use crate::session::context::Context;
 use crate::session::payload;
 use crate::session::state::{ConnectionPhase, FabricShared};

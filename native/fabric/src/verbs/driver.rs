@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// After the device was lost, how long until we look for it again.
+/// Time after the loss of the device until it is looked for again.
 const REOPEN_PAUSE: Duration = Duration::from_secs(5);
 
 /// An exposure whose revocation the peer has yet to confirm.
@@ -60,7 +60,7 @@ pub(super) struct Tally {
 /// `None` before the queue pair is made.
 pub(crate) type QueuePairLink = Option<Box<QueuePairConnection>>;
 
-/// The queue pair of a closed connection, while our GOODBYE may be on its way.
+/// The queue pair of a closed connection, while this side's GOODBYE may be on its way.
 pub(crate) struct Remains {
     pub(super) queue_pair: Box<QueuePairConnection>,
 }

@@ -1,4 +1,4 @@
-//! Our exposures to one peer: the slots that its writes' immediates name.
+//! This side's exposures to one peer: the slots that its writes' immediates name.
 //!
 //! ```text
 //!            take                   last write came

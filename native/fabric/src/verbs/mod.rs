@@ -5,7 +5,7 @@
 //!   HELLO, QP_INFO {queue pair, GID} --- TCP --->   INIT -> RTR -> RTS
 //!   RTR -> RTS  <--- TCP --- WELCOME, QP_INFO
 //!   QP_READY, EXPOSE, messages ... <== SEND/RECV ==> ...     (the TCP connection's end says that the peer is gone)
-//!   WRITE with immediate ==============>  lease  (the device checks the region, we checked the rest)
+//!   WRITE with immediate ==============>  lease  (the device checks the region, this side checked the rest)
 //! ```
 //! Idea: the frames of the stream fabrics travel in SENDs, several to a segment, and the device
 //! carries out reads and writes. An exposure is announced to its peer (`EXPOSE`: address, rkey,
@@ -58,6 +58,7 @@ mod segment;
 mod send_segment;
 mod setup;
 mod transmit;
+mod work_id;
 
 pub use crate::session::bounds::Bounds;
 pub use cost::{CostProbe, RegistrationCost};

@@ -4,9 +4,10 @@
 use super::device::{WorkOperation, WorkRequest};
 use super::driver::{device_is_lost, Verbs};
 use super::frames::{AccessQuery, Immediate};
-use super::queue_pair::{send_id, AccessQuestion, Posted, QueuePairConnection};
+use super::queue_pair::{AccessQuestion, Posted, QueuePairConnection};
+use super::work_id::send_id;
 use crate::frame::bodies::DONE;
-use crate::frame::outbound::{DeviceOperation, Frame};
+use crate::frame::outgoing::{DeviceOperation, Frame};
 use crate::session::context::Context;
 use crate::{Event, Outcome, RemoteRange};
 use faro_wire::kind;

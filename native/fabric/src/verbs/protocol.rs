@@ -4,7 +4,7 @@ use super::driver::Verbs;
 use super::frames::{AccessQuery, AccessReply, Expose, Key};
 use super::queue_pair::{AccessQuestion, QueuePairConnection};
 use crate::frame::bodies::{Layout, DONE, REFUSED};
-use crate::frame::outbound::Frame;
+use crate::frame::outgoing::Frame;
 use crate::session::context::Context;
 use crate::{CloseReason, Event};
 use faro_wire::{kind, WireError};

@@ -7,12 +7,14 @@ use super::rdma_context::RdmaContext;
 use super::remote_access::RemoteAccess;
 use super::ring_share::{needed_for_update, RingShare, SegmentUse, SENDS, SMALLEST};
 use super::segment::Segment;
+use super::work_id::receive_id;
 use crate::frame::outbound::Outbound;
 use faro_pool::Lease;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Receive requests that a peer may say it has posted; a device's queue holds no more.
+/// Maximum number of receive requests that a peer may say it has posted; a device's queue holds no
+/// more.
 pub(super) const MAX_CREDITS: u32 = 1 << 16;
 
 /// A posted work request that has not completed.
@@ -48,7 +50,7 @@ pub(super) enum AccessQuestion {
 
 /// A connection's queue pair, with the memory and the bookkeeping that go with it.
 pub(crate) struct QueuePairConnection {
-    /// Dropped first: afterwards the device touches none of the memory below.
+    /// It is dropped first: afterwards the device touches none of the memory below.
     pub(super) queue: QueuePair,
     /// Index of its completion queue in the context.
     pub(super) completions: usize,
@@ -60,7 +62,7 @@ pub(crate) struct QueuePairConnection {
     /// Further segments to send that this connection has; all of them are posted, but for one if
     /// `own_send` is.
     lent_sends: u32,
-    /// Receive requests that the peer has posted for us.
+    /// Receive requests that the peer has posted for this side.
     pub(super) credits: u32,
     /// Receive requests posted again that the peer does not know of.
     pub(super) owed: u32,
@@ -74,18 +76,18 @@ pub(crate) struct QueuePairConnection {
     /// Frames that go before the session's queue, because the peer waits for them.
     pub(super) urgent: Outbound,
     pub(super) question: AccessQuestion,
-    /// The peer's memory that we may reach.
+    /// The peer's memory that this side may reach.
     pub(super) access: RemoteAccess,
-    /// Our exposures to the peer.
+    /// This side's exposures to the peer.
     pub(super) exposed: ExposedBuffers,
 }
 
 impl QueuePairConnection {
-    /// A queue pair that is ready to be connected, with the receive requests of the smallest ring
-    /// posted.
+    /// Returns a queue pair that is ready to be connected, with the receive requests of the smallest
+    /// ring posted.
     ///
     /// # Errors
-    /// In words: no memory for its segments, or what the device refused.
+    /// Says in words that there is no memory for its segments, or what the device refused.
     pub(super) fn new(
         context: &mut RdmaContext,
         connection: u64,
@@ -251,72 +253,5 @@ impl QueuePairConnection {
             None => self.own_send = Some(segment),
             Some(_) => self.lent_sends -= 1,
         }
-    }
-}
-
-/// Bits of a work request's number in its id; the connection is above them.
-const NUMBER_BITS: u32 = 24;
-const RECEIVE_BIT: u64 = 1 << (NUMBER_BITS - 1);
-
-/// Ids name the connection and not the queue pair, whose number the device may use again while
-/// completions of the old one are still in the queue.
-pub(super) fn send_id(connection: u64, number: u32) -> u64 {
-    connection << NUMBER_BITS | (u64::from(number) & (RECEIVE_BIT - 1))
-}
-
-/// See [`send_id`].
-pub(super) fn receive_id(connection: u64, segment: u32) -> u64 {
-    connection << NUMBER_BITS | RECEIVE_BIT | u64::from(segment)
-}
-
-/// The work that a request's id names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Id {
-    Send { number: u32 },
-    Receive { segment: u32 },
-}
-
-/// Splits an id: `(connection, what was posted)`.
-pub(super) fn parse_id(id: u64) -> (u64, Id) {
-    let number = (id & (RECEIVE_BIT - 1)) as u32;
-    let parsed = match id & RECEIVE_BIT {
-        0 => Id::Send { number },
-        _ => Id::Receive { segment: number },
-    };
-    (id >> NUMBER_BITS, parsed)
-}
-
-/// Returns how many of the posted, from `first` on, are complete with `number`.
-pub(super) fn completed_by(first: u32, number: u32) -> usize {
-    (number.wrapping_sub(first) & (RECEIVE_BIT as u32 - 1)) as usize + 1
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_survive() {
-        for connection in [1, 77, u64::from(u32::MAX)] {
-            for number in [0, 1, (1 << 23) - 1] {
-                assert_eq!(
-                    parse_id(send_id(connection, number)),
-                    (connection, Id::Send { number })
-                );
-                let segment = number;
-                assert_eq!(
-                    parse_id(receive_id(connection, segment)),
-                    (connection, Id::Receive { segment })
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn numbers_wrap() {
-        assert_eq!(completed_by(5, 5), 1);
-        assert_eq!(completed_by(5, 9), 5);
-        assert_eq!(completed_by((1 << 23) - 1, 0), 2);
-        assert_eq!(completed_by(1 << 23, 3), 4);
     }
 }

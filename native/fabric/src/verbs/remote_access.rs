@@ -1,4 +1,4 @@
-//! Memory of the peer that we may reach, and whether the peer wants it back.
+//! Memory of the peer that this side may reach, and whether the peer wants it back.
 //!
 //! ```text
 //!             EXPOSE                    last write posted
@@ -101,7 +101,7 @@ impl AccessState {
     }
 }
 
-/// All memory of one peer that we may reach, by the key of its exposure.
+/// All memory of one peer that this side may reach, by the key of its exposure.
 #[derive(Default)]
 pub(super) struct RemoteAccess(ByKey<(AnnouncedBuffer, AccessState)>);
 

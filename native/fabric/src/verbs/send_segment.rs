@@ -2,8 +2,9 @@
 
 use super::device::{WorkOperation, WorkRequest};
 use super::frames::{SegmentHead, SEALED_HEAD, SEGMENT_BYTES, SEGMENT_HEAD, SEGMENT_ROOM};
-use super::queue_pair::{send_id, Posted, QueuePairConnection};
+use super::queue_pair::{Posted, QueuePairConnection};
 use super::segment::Segment;
+use super::work_id::send_id;
 use crate::frame::records::Records;
 use crate::session::context::Context;
 use faro_secure::{HEADER_BYTES, OVERHEAD_BYTES, TAG_BYTES};

@@ -11,15 +11,17 @@ impl Arena {
     /// # Errors
     /// Returns the bound that forbids it.
     pub fn wrap(&self, bytes: u64) -> Result<(), AdmissionRefused> {
-        let pages = self.pages.wrap(bytes)?;
-        self.spare(pages as usize * PAGE_BYTES, bytes as usize);
+        let pages = self.free.pages.wrap(bytes)?;
+        self.free
+            .count_spare(pages as usize * PAGE_BYTES, bytes as usize);
         Ok(())
     }
 
     /// Ends a `wrap` of the same number of bytes, and announces it.
     pub fn unwrap(&self, bytes: u64) {
-        let pages = self.pages.unwrap(bytes);
-        self.spare(bytes as usize, pages as usize * PAGE_BYTES);
+        let pages = self.free.pages.unwrap(bytes);
+        self.free
+            .count_spare(bytes as usize, pages as usize * PAGE_BYTES);
         self.event_count.announce();
     }
 }

@@ -7,13 +7,14 @@
 //!
 //! The order of steps makes it correct (see `admission`): a thread that takes a page is *counted
 //! first*, and then takes it; a thread that returns one *lists it first*, is then uncounted, and
-//! announces it last. `slab_pages` has the whole pages; the arena splits them into small buffers and
-//! announces. Slabs that are not used become idle, with all their pages withdrawn (`idle`), and are
-//! activated again before another slab is mapped. External memory takes its part of the limit
-//! (`external`).
+//! announces it last. `slab_pages` has the whole pages, and `free_memory` splits them into small
+//! buffers; the arena makes attempts and announces. Slabs that are not used become idle, with all
+//! their pages withdrawn (`idle`), and are activated again before another slab is mapped. External
+//! memory takes its part of the limit (`external`).
 
 mod allocation;
 mod external;
+mod free_memory;
 mod idle;
 mod slab_pages;
 
@@ -23,25 +24,14 @@ pub use slab_pages::{MapSlab, SlabPages};
 
 use crate::budget::Share;
 use crate::event_count::{Before, EventCount, ReleaseListener};
-use crate::pages::PageIndex;
-use crate::small_buffers::SmallBuffers;
 use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
-use crossbeam_utils::CachePadded;
-use faro_sync::atomic::{AtomicU64, Ordering};
+use free_memory::{FreeMemory, SMALL_CLASSES};
 use std::time::Instant;
 
-/// Number of size classes below a page.
-const SMALL_CLASSES: usize = SIZE_CLASSES.len() - 1;
-
-/// The arena's state.
+/// The arena: its free memory, and the threads that wait for some.
 pub struct Arena {
-    pages: SlabPages,
-    /// The small buffers, by purpose and class.
-    small_buffers: [[SmallBuffers; SMALL_CLASSES]; 2],
+    free: FreeMemory,
     event_count: EventCount,
-    /// Bytes of held pages that are not leased: free buffers of split pages, and what rounding adds
-    /// to external memory. So a lease of a whole page changes no counter.
-    spare: CachePadded<AtomicU64>,
 }
 
 impl Arena {
@@ -53,44 +43,21 @@ impl Arena {
 
     /// Returns an arena without mapped slabs, whose memory counts against `share` too.
     pub(crate) fn with_share(geometry: Geometry, share: Option<Share>) -> Self {
-        let small_buffers = || {
-            std::array::from_fn(|class| {
-                SmallBuffers::new((PAGE_BYTES / SIZE_CLASSES[class]) as u32)
-            })
-        };
         Self {
-            pages: SlabPages::new(geometry, share),
-            small_buffers: [small_buffers(), small_buffers()],
+            free: FreeMemory::new(geometry, share),
             event_count: EventCount::new(),
-            spare: CachePadded::new(AtomicU64::new(0)),
         }
     }
 
     /// Returns the bytes leased, of slabs and external memory. It may be off by the leases that
     /// other threads take or return meanwhile.
     pub fn leased_bytes(&self) -> u64 {
-        let held = i64::from(self.pages.held().total()) * PAGE_BYTES as i64;
-        // A small buffer is counted slightly before or after its page.
-        (held - self.spare.load(Ordering::Relaxed) as i64).clamp(0, held) as u64
+        self.free.leased_bytes()
     }
 
     /// Returns the number of leases of slabs since the start.
     pub fn acquisitions(&self) -> u64 {
-        let buffers: u64 = self
-            .small_buffers
-            .iter()
-            .flatten()
-            .map(SmallBuffers::taken)
-            .sum();
-        buffers + self.pages.taken()
-    }
-
-    /// Counts spare bytes of held pages: `more` became free or newly held, and `fewer` were leased
-    /// or are no longer held.
-    fn spare(&self, more: usize, fewer: usize) {
-        let change = (more as u64).wrapping_sub(fewer as u64);
-        // The sum is modulo 2^64, because it can be below zero for a moment.
-        self.spare.fetch_add(change, Ordering::Relaxed);
+        self.free.acquisitions()
     }
 
     /// Returns the smallest size class that holds `bytes`.
@@ -128,40 +95,12 @@ impl Arena {
         purpose: Purpose,
         map: MapSlab<'_>,
     ) -> Result<Allocation, PoolError> {
-        let (allocation, is_split) = self.take(class, purpose, map)?;
+        let (allocation, is_split) = self.announcing(self.free.take(class, purpose, map))?;
         if is_split {
             // Other threads may have been refused while this page was counted and not yet split.
             self.event_count.announce_to_later(before);
         }
         Ok(allocation)
-    }
-
-    /// Takes a free page or buffer of the class, and returns whether a page was split for it.
-    /// Announces nothing.
-    fn take(
-        &self,
-        class: u8,
-        purpose: Purpose,
-        map: MapSlab<'_>,
-    ) -> Result<(Allocation, bool), PoolError> {
-        let allocation = |page, index| Allocation {
-            page,
-            index,
-            class,
-            purpose,
-        };
-        let Some(small) = self.small(class, purpose) else {
-            return Ok((allocation(self.take_page(purpose, map)?, 0), false));
-        };
-        let bytes = SIZE_CLASSES[usize::from(class)];
-        if let Some((page, index)) = small.take() {
-            self.spare(0, bytes);
-            return Ok((allocation(page, index), false));
-        }
-        let page = self.take_page(purpose, map)?;
-        let index = small.split(page);
-        self.spare(PAGE_BYTES, bytes);
-        Ok((allocation(page, index), true))
     }
 
     /// Tries once. After a refusal the next return of memory calls the listeners.
@@ -224,7 +163,7 @@ impl Arena {
             };
             let next = match page {
                 Some(page) => Ok((page, false)),
-                None => self.take(class, purpose, map),
+                None => self.announcing(self.free.take(class, purpose, map)),
             };
             match next {
                 Ok((allocation, splits)) => {
@@ -245,7 +184,7 @@ impl Arena {
         };
         let gives_back = !taken.is_empty() || !pages.is_empty();
         for allocation in taken.into_iter().chain(pages) {
-            self.list(allocation);
+            self.free.list(allocation);
         }
         if gives_back {
             self.event_count.announce_to_later(before);
@@ -261,10 +200,10 @@ impl Arena {
         purpose: Purpose,
         map: MapSlab<'_>,
     ) -> Result<Vec<Allocation>, PoolError> {
-        self.pages.enter(purpose, count)?;
+        self.free.pages.enter(purpose, count)?;
         let mut allocations = Vec::with_capacity(count as usize);
         for left in (0..count).rev() {
-            match self.announcing(self.pages.find(purpose, map)) {
+            match self.announcing(self.free.pages.find(purpose, map)) {
                 Ok(page) => allocations.push(Allocation {
                     page,
                     index: 0,
@@ -273,9 +212,9 @@ impl Arena {
                 }),
                 Err(error) => {
                     // `find` has uncounted the page that it did not find.
-                    self.pages.leave(purpose, left);
+                    self.free.pages.leave(purpose, left);
                     for allocation in allocations {
-                        self.list(allocation);
+                        self.free.list(allocation);
                     }
                     if count > 1 {
                         self.event_count.announce_to_later(before);
@@ -307,24 +246,8 @@ impl Arena {
 
     /// Returns an allocation to the arena, and announces it.
     pub fn give(&self, allocation: Allocation) {
-        self.list(allocation);
+        self.free.list(allocation);
         self.event_count.announce();
-    }
-
-    /// Lists an allocation as free, without announcing it.
-    fn list(&self, allocation: Allocation) {
-        let whole = match self.small(allocation.class, allocation.purpose) {
-            Some(small) => {
-                let whole = small.give(allocation.page, allocation.index);
-                let of_page = if whole { PAGE_BYTES } else { 0 };
-                self.spare(allocation.bytes(), of_page);
-                whole
-            }
-            None => true,
-        };
-        if whole {
-            self.pages.list(allocation.purpose, allocation.page);
-        }
     }
 
     /// Announces memory that other arenas of the share have given back.
@@ -339,22 +262,12 @@ impl Arena {
 
     /// Returns the pages of slabs, whole.
     pub fn pages(&self) -> &SlabPages {
-        &self.pages
+        &self.free.pages
     }
 
-    /// Returns the small buffers of the class; `None` for whole pages.
-    fn small(&self, class: u8, purpose: Purpose) -> Option<&SmallBuffers> {
-        self.small_buffers[purpose as usize].get(usize::from(class))
-    }
-
-    fn take_page(&self, purpose: Purpose, map: MapSlab<'_>) -> Result<PageIndex, PoolError> {
-        self.pages.enter(purpose, 1)?;
-        self.announcing(self.pages.find(purpose, map))
-    }
-
-    /// Announces the page that a failed `find` has uncounted, if other threads may have missed it. A
-    /// refusal has taken no page; to announce it would wake the refused thread again and again.
-    fn announcing(&self, found: Result<PageIndex, PoolError>) -> Result<PageIndex, PoolError> {
+    /// Announces the page that a failure to find one has uncounted, if other threads may have missed
+    /// it. A refusal has taken no page; to announce it would wake the refused thread again and again.
+    fn announcing<T>(&self, found: Result<T, PoolError>) -> Result<T, PoolError> {
         if !matches!(found, Ok(_) | Err(PoolError::Exhausted { .. })) {
             self.event_count.announce();
         }

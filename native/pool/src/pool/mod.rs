@@ -146,7 +146,7 @@ impl Pool {
     pub fn allocate_lazily(self: &Arc<Self>, bytes: usize) -> Result<Lease, PoolError> {
         external::check(bytes)?;
         let (start, clean_up) = external::anonymous(bytes)?;
-        // SAFETY: our own new mapping of that length, zeroed; only `clean_up`, which unmaps it, has
+        // SAFETY: it is a new mapping of that length, zeroed; only `clean_up`, which unmaps it, has
         // its address.
         unsafe { self.wrap(start, bytes, clean_up) }.map_err(|refused| {
             (refused.clean_up)();

@@ -1,4 +1,4 @@
-//! The chunk cache: reads, fills and evicts chunks in pages of the arena.
+//! The chunk cache: fills and evicts chunks in pages of the arena, and reads regions through it.
 //!
 //! One lock guards table, pages and admission. It is held for lookups, but not while bytes are
 //! copied, a file is read or a checksum is computed. Bytes are copied under a `ReadGuard`, which
@@ -6,60 +6,31 @@
 //! of the slot. Peers have neither and use versions.
 //!
 //! Slots get pages from the arena one by one, as long as less than three quarters of the arena are
-//! taken. After that, chunks are evicted for others. A caller that the arena refuses calls
+//! taken. After that, chunks are evicted for others (`state`). A caller that the arena refuses calls
 //! `release`, which returns the pages of the least used chunks.
 
 mod counters;
-mod fault;
 mod guards;
+mod read;
 mod staged;
+mod state;
 mod versions;
 
 pub use counters::{ChunkCacheCounters, Exits};
 pub use guards::{FillGuard, ReadGuard};
+pub use read::Sleep;
 pub use staged::StagedFile;
 
-use crate::admission::ChunkAdmission;
-use crate::table::{NoSlot, Slot, Table};
+use crate::table::Slot;
 use crate::version::Version;
-use crate::{Region, RegionError, RegionId, CHUNK_BYTES, MAX_SLOTS};
+use crate::{RegionError, RegionId, MAX_SLOTS};
 use counters::Counts;
-use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
+use faro_pool::{Lease, Pool, PAGE_BYTES};
 use faro_sync::atomic::{AtomicU64, Ordering};
 use faro_sync::{lock, Mutex};
-use fault::fault;
-use std::io;
+use state::{CacheState, FillCause};
 use std::sync::Arc;
 use versions::Versions;
-
-/// Says whether a read may wait for a disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sleep {
-    /// It may not, because it is on a progress thread: it returns the bytes that are in memory.
-    Never,
-    /// It may, because it is on an I/O thread.
-    May,
-}
-
-/// The reason for filling a slot.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Cause {
-    /// A read asked for the chunk. Another chunk may be evicted for it.
-    Demand,
-    /// Reads ask for the chunk often. A chunk that is asked for less may be evicted for it.
-    Often { accesses: u16 },
-    /// A read will ask for the chunk. `evict` says whether another chunk may be evicted for it.
-    Prefetch { evict: bool },
-}
-
-struct CacheState {
-    table: Table,
-    /// The pages by slot. A fabric that shows a page to peers holds the `Arc`, too.
-    pages: Vec<Option<Arc<Lease>>>,
-    /// For each slot, true if its chunk was prefetched.
-    prefetched: Vec<bool>,
-    admission: ChunkAdmission,
-}
 
 /// A cache of chunks in pages of the arena, readable by peers.
 pub struct ChunkCache {
@@ -85,12 +56,7 @@ impl ChunkCache {
         }
         Ok(Arc::new(Self {
             pool,
-            state: Mutex::new(CacheState {
-                table: Table::new(slots),
-                pages: (0..slots).map(|_| None).collect(),
-                prefetched: vec![false; slots],
-                admission: ChunkAdmission::new(slots),
-            }),
+            state: Mutex::new(CacheState::new(slots)),
             versions: Versions::new(slots),
             pages_held: AtomicU64::new(0),
             counts: Counts::default(),
@@ -126,51 +92,7 @@ impl ChunkCache {
     /// Returns a slot for the caller to fill with the chunk. Returns `None` if a slot has the chunk
     /// or is being filled with it, or if all slots are in use.
     pub fn begin_fill(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<FillGuard> {
-        self.begin_fill_for(id, chunk, Cause::Demand)
-    }
-
-    /// Fills a slot with a chunk before a read asks for it; may sleep. `evict` says whether another
-    /// chunk may be evicted for it. Returns `false` if a slot has it or is being filled with it, or
-    /// if there is no slot for it.
-    ///
-    /// # Errors
-    /// Returns the error of reading the file.
-    pub fn prefetch(
-        self: &Arc<Self>,
-        region: &Region,
-        chunk: u64,
-        evict: bool,
-    ) -> io::Result<bool> {
-        let ahead = Cause::Prefetch { evict };
-        Ok(self.fill(region, chunk, ahead)?.is_some())
-    }
-
-    /// Fills the front of `out` with the bytes of `region` from `offset`, and returns their number.
-    /// If the read may sleep, it fills all of `out`, and also fills slots with chunks that are
-    /// asked for often.
-    ///
-    /// # Errors
-    /// Returns the error of reading the file, and `UnexpectedEof` if it has become shorter.
-    pub fn read(
-        self: &Arc<Self>,
-        region: &Region,
-        offset: u64,
-        out: &mut [u8],
-        sleep: Sleep,
-    ) -> io::Result<usize> {
-        let mut done = 0;
-        while done < out.len() {
-            let at = offset + done as u64;
-            let (chunk, within) = (at / CHUNK_BYTES, (at % CHUNK_BYTES) as usize);
-            let length = (out.len() - done).min(CHUNK_BYTES as usize - within);
-            let piece = &mut out[done..done + length];
-            let got = self.read_piece(region, chunk, within, piece, sleep)?;
-            done += got;
-            if got < length {
-                break;
-            }
-        }
-        Ok(done)
+        self.begin_fill_for(id, chunk, FillCause::Demand)
     }
 
     /// Forgets all regions of a group. No peer accepts their bytes from now on.
@@ -186,21 +108,7 @@ impl ChunkCache {
     /// peers may read stay. Returns their number.
     pub fn release(&self, pages: usize) -> usize {
         let mut state = lock(&self.state);
-        let CacheState {
-            table, pages: of, ..
-        } = &mut *state;
-        // Only the cache may hold the page: no reader, no filler, and no fabric that shows it to
-        // peers.
-        let only_held_here =
-            |slot: Slot| of[slot].as_ref().is_some_and(|p| Arc::strong_count(p) == 1);
-        let slots = table.take_pages(pages, only_held_here);
-        let gone: Vec<_> = slots
-            .into_iter()
-            .filter_map(|slot| {
-                self.versions.begin(slot);
-                of[slot].take()
-            })
-            .collect();
+        let gone = state.take_pages(pages, &self.versions);
         self.pages_held
             .fetch_sub(gone.len() as u64, Ordering::Relaxed);
         drop(state);
@@ -218,12 +126,7 @@ impl ChunkCache {
     /// Returns the addresses of up to `max` pages that `release` could release if no fabric showed
     /// them to peers, those of the least used chunks first.
     pub fn shown_pages(&self, max: usize) -> Vec<usize> {
-        let state = lock(&self.state);
-        let page = |slot: Slot| state.pages[slot].as_ref();
-        let shown = |slot: Slot| page(slot).is_some_and(|page| Arc::strong_count(page) > 1);
-        let slots = state.table.least_used(max, shown);
-        let address = |slot: Slot| page(slot).map(|page| page.start().as_ptr() as usize);
-        slots.into_iter().filter_map(address).collect()
+        lock(&self.state).shown_pages(max)
     }
 
     /// Returns, for a reader in this process without a guard, whether the bytes of `slot` that it
@@ -258,91 +161,19 @@ impl ChunkCache {
         }
     }
 
-    fn read_piece(
-        self: &Arc<Self>,
-        region: &Region,
-        chunk: u64,
-        within: usize,
-        piece: &mut [u8],
-        sleep: Sleep,
-    ) -> io::Result<usize> {
-        let mut admitted = None;
-        let guard = {
-            let mut state = lock(&self.state);
-            if state.admission.halves() {
-                state.table.halve_accesses();
-            }
-            let slot = state.table.acquire((region.id(), chunk));
-            if slot.is_none() && sleep == Sleep::May && piece.len() < CHUNK_BYTES as usize {
-                admitted = state.admission.count_access((region.id(), chunk));
-            }
-            slot.and_then(|slot| self.guard(&state, slot))
-        };
-        let guard = match guard {
-            Some(guard) => {
-                self.counts.resident.fetch_add(1, Ordering::Relaxed);
-                Some(guard)
-            }
-            // If the chunk cannot be read as a whole, the wanted part may still be readable.
-            None => admitted.and_then(|accesses| {
-                let cause = Cause::Often { accesses };
-                self.fill(region, chunk, cause).unwrap_or(None)
-            }),
-        };
-        if let Some(bytes) = guard
-            .as_ref()
-            .and_then(|p| p.bytes().get(within..within + piece.len()))
-        {
-            piece.copy_from_slice(bytes);
-            return Ok(piece.len());
-        }
-        let offset = chunk * CHUNK_BYTES + within as u64;
-        fault(&self.counts, region, offset, piece, sleep)
-    }
-
-    fn fill(
-        self: &Arc<Self>,
-        region: &Region,
-        chunk: u64,
-        cause: Cause,
-    ) -> io::Result<Option<ReadGuard>> {
-        let Some(mut fill) = self.begin_fill_for(region.id(), chunk, cause) else {
-            return Ok(None);
-        };
-        let offset = chunk * CHUNK_BYTES;
-        let length = CHUNK_BYTES.min(region.bytes().saturating_sub(offset)) as usize;
-        let bytes = &mut fill.bytes_mut()[..length];
-        fault(&self.counts, region, offset, bytes, Sleep::May)?;
-        Ok(Some(fill.publish(length)))
-    }
-
+    /// Returns a slot for the caller to fill with the chunk, if there is one for this cause.
     fn begin_fill_for(
         self: &Arc<Self>,
         id: RegionId,
         chunk: u64,
-        cause: Cause,
+        cause: FillCause,
     ) -> Option<FillGuard> {
         let mut state = lock(&self.state);
-        self.grow(&mut state);
-        if cause == (Cause::Prefetch { evict: false }) && !state.table.has_room() {
-            return None;
+        if state.grow(&self.pool, &self.versions) {
+            self.pages_held.fetch_add(1, Ordering::Relaxed);
         }
-        let (found, prefetched) = match cause {
-            Cause::Demand => (state.table.begin_fill((id, chunk)), false),
-            Cause::Often { accesses } => {
-                let found = state.table.begin_fill_if_worth((id, chunk), accesses);
-                (found, false)
-            }
-            Cause::Prefetch { .. } => (state.table.begin_fill((id, chunk)), true),
-        };
-        let slot = match found {
-            Ok(slot) => slot,
-            Err(NoSlot::Resident | NoSlot::Filling | NoSlot::AllHeld | NoSlot::NotWorth) => {
-                return None
-            }
-        };
+        let slot = state.slot_to_fill((id, chunk), cause)?;
         self.versions.begin(slot);
-        state.prefetched[slot] = prefetched;
         let page = state.pages[slot].clone()?;
         Some(FillGuard {
             cache: Arc::clone(self),
@@ -351,28 +182,6 @@ impl ChunkCache {
             chunk: (id, chunk),
             published: false,
         })
-    }
-
-    /// Adds a page if no slot is empty and less than three quarters of the arena are taken.
-    fn grow(&self, state: &mut CacheState) {
-        if state.table.has_room() {
-            return;
-        }
-        let Some(slot) = state.table.slot_without_page() else {
-            return;
-        };
-        let pool = self.pool.counters();
-        if pool.held_bytes + PAGE_BYTES as u64 > pool.limit_bytes / 4 * 3 {
-            return;
-        }
-        if !self.versions.has_memory(&self.pool) {
-            return;
-        }
-        if let Ok(lease) = self.pool.try_lease(PAGE_BYTES, Purpose::Serve) {
-            state.pages[slot] = Some(Arc::new(lease));
-            self.pages_held.fetch_add(1, Ordering::Relaxed);
-            state.table.add_page();
-        }
     }
 
     /// Returns the guard of a slot that the table has just acquired for a read.

@@ -1,5 +1,6 @@
 //! The plan of a run, which its seed decides: processes, requests, faults, and their times.
 
+mod faults;
 mod profiles;
 
 pub use profiles::Profile;

@@ -1,8 +1,9 @@
-//! The kinds of runs. Each has its own faults, so that a run shows how one fault affects others.
+//! The kinds of runs, and the requests of each. A kind has faults of its own, so that a run shows how
+//! one fault affects others.
 
+use super::faults::{devices, network, restarts, shortage, slow_readers, victim};
 use super::{RunPlan, MILLI, SECOND};
 use crate::dice::Dice;
-use crate::network::Pace;
 use crate::outputs::{MapOutputs, Size};
 use crate::step::PlannedAction;
 use faro_endpoint::Staging;
@@ -56,7 +57,7 @@ impl Profile {
 
 pub(super) fn fill(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     match plan.profile {
-        Profile::Calm => calm(plan, dice, outputs),
+        Profile::Calm => traffic(plan, dice, outputs),
         Profile::Network => {
             traffic(plan, dice, outputs);
             network(plan, dice);
@@ -114,35 +115,6 @@ fn traffic(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
             let at = at + dice.time(Duration::ZERO..MILLI * 30);
             plan.act(at, PlannedAction::Cancel(request));
         }
-    }
-}
-
-fn calm(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
-    traffic(plan, dice, outputs);
-}
-
-/// Chooses a process for a fault, and marks it as disturbed.
-fn victim(plan: &mut RunPlan, dice: &mut Dice) -> usize {
-    let node = dice.place(plan.nodes.len());
-    plan.nodes[node].is_disturbed = true;
-    node
-}
-
-fn network(plan: &mut RunPlan, dice: &mut Dice) {
-    plan.conditions.corrupt = dice.one_of(&[0, 0, 5, 50]);
-    plan.conditions.silent_losses = dice.one_of(&[0, 100, 500, 1_000]);
-    let count = plan.nodes.len();
-    for _ in 0..dice.number(1..12) {
-        let from = dice.place(count);
-        let to = (from + 1 + dice.place(count - 1)) % count;
-        let within = dice.one_of(&[MILLI * 2, MILLI * 20, MILLI * 600]);
-        let at = dice.time(Duration::ZERO..within);
-        plan.cut((from, to), at);
-    }
-    if dice.chance(300) {
-        let pair = (0, 1 + dice.place(count - 1));
-        let slower = dice.one_of(&[20, 200]);
-        plan.slow_pairs.push((pair, slower));
     }
 }
 
@@ -225,34 +197,6 @@ fn silent_servers(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     }
 }
 
-fn slow_readers(plan: &mut RunPlan, dice: &mut Dice) {
-    for _ in 0..dice.number(1..3) {
-        let node = victim(plan, dice);
-        plan.nodes[node].pace = Pace {
-            pause: dice.time(MILLI..MILLI * 20),
-            packets: 1 + dice.place(8),
-        };
-    }
-}
-
-fn shortage(plan: &mut RunPlan, dice: &mut Dice) {
-    for _ in 0..dice.number(1..5) {
-        let node = victim(plan, dice);
-        let at = dice.time(Duration::ZERO..MILLI * 200);
-        let pages = 40 + dice.place(100);
-        plan.act(at, PlannedAction::Hog { node, pages });
-        let after = dice.one_of(&[MILLI * 30, SECOND, SECOND * 8]);
-        plan.act(at + after, PlannedAction::Unhog(node));
-    }
-    // Blocks that callers keep hold memory that others wait for.
-    for request in &mut plan.requests {
-        if dice.chance(200) {
-            request.keeps = dice.time(MILLI..SECOND);
-        }
-    }
-    plan.calm = SECOND * 10;
-}
-
 /// Plans shuffles whose outputs are staged when they are committed, read from the cache, and
 /// forgotten.
 fn staging(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
@@ -291,25 +235,6 @@ fn staging(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
         plan.act(at, PlannedAction::Forget(shuffle));
     }
     plan.calm = at + SECOND;
-}
-
-fn restarts(plan: &mut RunPlan, dice: &mut Dice) {
-    for _ in 0..dice.number(1..5) {
-        let node = victim(plan, dice);
-        let within = dice.one_of(&[MILLI * 2, MILLI * 20, MILLI * 600]);
-        let at = dice.time(Duration::ZERO..within);
-        plan.act(at, PlannedAction::Restart(node));
-    }
-    plan.conditions.silent_losses = dice.one_of(&[0, 100, 1_000]);
-}
-
-fn devices(plan: &mut RunPlan, dice: &mut Dice) {
-    for _ in 0..dice.number(1..3) {
-        let node = victim(plan, dice);
-        let within = dice.one_of(&[MILLI, MILLI * 10, MILLI * 400]);
-        let at = dice.time(Duration::ZERO..within);
-        plan.act(at, PlannedAction::LoseDevice(node));
-    }
 }
 
 /// Plans clients that ask for more blocks at once than the server can remember.

@@ -187,7 +187,7 @@ pub struct DataReady {
     pub buffers: Vec<WrittenBuffer>,
 }
 
-/// 24 bytes.
+/// Head of a `DATA_READY`, 24 bytes.
 #[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct DataReadyHead {
@@ -271,7 +271,7 @@ pub struct Abort {
     pub from_rank: u32,
     /// Rank of the member at fault; the sender's own for `Left`.
     pub culprit: u32,
-    /// Cause.
+    /// Reason why the sender leaves.
     pub cause: AbortCause,
     /// Text for people; `encode` cuts it at [`MAX_DETAIL_BYTES`].
     pub detail: String,

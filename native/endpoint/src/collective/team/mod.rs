@@ -19,9 +19,10 @@ use partners::{Gone, Partner};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// Pages that one member offers its partners to write (8 MiB, as for a fetch).
+/// Number of pages that one member offers its partners to write (8 MiB, as for a fetch).
 const WINDOW: usize = 32;
-/// CLEAR_TO_SEND for later steps that are kept; members that keep to the plan send far fewer.
+/// Maximum number of CLEAR_TO_SEND for later steps that are kept; members that keep to the plan send
+/// far fewer.
 const MAX_EARLY: usize = 1 << 16;
 /// Interval at which a waiting caller checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(50);
@@ -48,7 +49,7 @@ pub struct Team {
     rank: usize,
     /// All members by rank, this one included.
     partners: Vec<Partner>,
-    /// Completed.
+    /// Number of completed rounds.
     rounds: u64,
     failed: Option<CollectiveError>,
     /// CLEAR_TO_SEND for later steps.
@@ -86,7 +87,7 @@ impl Team {
         self.partners.len()
     }
 
-    /// Rounds completed.
+    /// Returns the number of completed rounds.
     #[must_use]
     pub fn rounds(&self) -> u64 {
         self.rounds
@@ -98,8 +99,8 @@ impl Team {
         Closer(Arc::clone(&self.mailbox))
     }
 
-    /// One round: `array` becomes the mean or sum over the members that `round` says. All members
-    /// call it equally often. Returns when this member's part is done; others may still be busy.
+    /// Runs one round: `array` becomes the mean or sum over the members that `round` says. All
+    /// members call it equally often. Returns when this member's part is done; others may still be busy.
     /// `cancelled` is asked now and then. After an error the array holds anything, and every later
     /// round ends with the same error.
     ///
@@ -223,7 +224,7 @@ impl Team {
         }
     }
 
-    /// Fails the step if it cannot end: a member is gone, the deadline has passed, the caller stops.
+    /// Fails the step if it cannot end: a member is gone, the deadline has passed, or the caller stops.
     fn look(&self, run: &mut RoundRun<'_>, step: &MemberStep) -> Result<(), CollectiveError> {
         let needed = step.needed();
         for rank in &needed {

@@ -27,7 +27,7 @@ pub(crate) struct Registration {
 unsafe impl Send for Registration {}
 
 impl Registration {
-    /// Registers a slab for all that peers and we do with it. Pins its memory.
+    /// Registers a slab for all that peers and this side do with it, which pins its memory.
     ///
     /// # Errors
     /// `Register`.

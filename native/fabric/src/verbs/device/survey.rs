@@ -35,7 +35,8 @@ pub(crate) struct DevicePort {
     /// The state's name, for people.
     pub(crate) state: String,
     pub(crate) ethernet: bool,
-    /// Speaks another protocol (RDMA over TCP), which has neither GIDs nor our way to connect.
+    /// True if it has another protocol (RDMA over TCP), which has no GIDs and connects in another
+    /// way.
     pub(crate) iwarp: bool,
     /// The GIDs that are not empty, in order.
     pub(crate) gids: Vec<Gid>,

@@ -124,7 +124,7 @@ fn a_device_that_is_taken_away_is_noticed_and_let_go() {
     while bench.device.is_there() {
         assert!(Instant::now() < late, "the kernel never took it away");
     }
-    // Software RoCE waits for us, says nothing and works on.
+    // Software RoCE waits for this process, reports nothing and works on.
     a.post_send(&[bench.request(1, bench.write(&to, None), &from, 64)])
         .unwrap();
     assert_eq!(bench.completions(1)[0].status, CompletionStatus::Done);

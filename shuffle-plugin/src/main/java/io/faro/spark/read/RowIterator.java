@@ -29,7 +29,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private static final Logger LOG = LoggerFactory.getLogger(RowIterator.class);
   private static final int HEAD_BYTES = 8;
 
-  /** Gives the inputs, one after the other; {@code null}: there are no more. */
+  /** Gives the inputs, one after the other, and {@code null} after the last. */
   interface Inputs {
     RowSource next() throws IOException;
   }
@@ -38,7 +38,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private enum State { IDLE, DECODING, CLOSED }
 
   private final AtomicReference<State> state = new AtomicReference<>(State.IDLE);
-  /** {@code null}: all rows were read. */
+  /** {@code null} if all rows were read. */
   private Inputs inputs;
   private final RowReader reader;
   private final TaskContext context;
@@ -52,10 +52,10 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   /** The positions of the next row's head, and of the end of the batch. */
   private int at;
   private int end;
-  /** The next row is longer than a batch, and its first piece is there. */
+  /** True if the next row is longer than a batch, and its first piece is there. */
   private boolean longRowBegun;
   private final LongRow longRow = new LongRow();
-  /** Rows of the batch; counted when the next one comes. */
+  /** The number of rows of the batch, which is counted when the next one comes. */
   private int rowsInBatch;
   private RowSource input;
   private boolean readerHasBytes;
@@ -124,8 +124,8 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   }
 
   /**
-   * Decodes until there is a row, or the first piece of a long one; false: there are no more. Throws if the iterator
-   * was closed before its end.
+   * Decodes until there is a row, or the first piece of a long one. Returns false if there are no more. Throws if the
+   * iterator was closed before its end.
    */
   private boolean advance() {
     if (ended) {
@@ -144,7 +144,8 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
 
   /**
    * Points at the long row when all its pieces are there. The row before it may be in the same array, so they are
-   * joined here and not when it is asked whether there is a row. False: its part was corrupt, and is decoded anew.
+   * joined here and not when it is asked whether there is a row. Returns false if its part was corrupt and is decoded
+   * anew.
    */
   private boolean finishLongRow() {
     check(reader.longRowBytes(), reader.longRowBytes());
@@ -184,7 +185,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     }
   }
 
-  /** One batch, or a part's failure; false: all rows were read. */
+  /** Decodes one batch, or reports a part's failure. Returns false if all rows were read. */
   private boolean step() throws IOException, FetchFailedException {
     context.killTaskIfInterrupted();
     if (failure != null) {
@@ -204,7 +205,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     return true;
   }
 
-  /** Gives the reader bytes if it has none; false: there are none left. */
+  /** Gives the reader bytes if it has none. Returns false if there are none left. */
   private boolean prepare() throws IOException, FetchFailedException {
     while (!readerHasBytes) {
       if (input == null) {
@@ -265,7 +266,10 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     }
   }
 
-  /** All rows were read, or the task has ended. From any thread, idempotent. Native memory is free afterwards. */
+  /**
+   * Ends the reading, because all rows were read or the task has ended. Any thread may call it, and more than once.
+   * Native memory is free afterwards.
+   */
   void close() {
     State before = state.getAndSet(State.CLOSED);
     // Waits for a thread that is in native code.
@@ -279,7 +283,7 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     }
   }
 
-  /** Rows of the batch that were not handed out. Another thread may go on to hand them out. */
+  /** Returns the number of rows of the batch that were not handed out. Another thread may go on to hand them out. */
   private int rowsLeft() {
     byte[] last = batch;
     int left = 0;

@@ -40,7 +40,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final int[] filled;
   /** The partitions whose buffers begin inside a row, the rest of which was in the block before. */
   private final BitSet insideRow = new BitSet();
-  /** Memory of all buffers; {@code null}: they have no memory now. */
+  /** The memory of all buffers; {@code null} if they have none now. */
   private MemoryBlock page;
   private Object base;
   private long start;
@@ -51,7 +51,10 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private long rowsInMemory;
   private long bytesInMemory;
 
-  /** {@code maxBytes}: what the buffers take at most; {@code blockBytes}: what a block holds, a multiple of 8. */
+  /**
+   * The buffers take at most {@code maxBytes} bytes, and a block holds {@code blockBytes}, a multiple of 8. They take
+   * no memory before the first row.
+   */
   PartitionBuffers(TaskMemoryManager memory, int partitions, int blockBytes, long maxBytes, SpillLimits limits,
       BlockCompressor compressor, Spills spills) {
     super(memory, MIN_PAGE_BYTES, memory.getTungstenMemoryMode());
@@ -135,9 +138,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   /**
-   * Moves all rows into larger buffers. False: they have their full size, or there is no memory for it. Another
-   * consumer that is asked for memory may need some itself: then this one has spilled everything before the page is
-   * there.
+   * Moves all rows into larger buffers. Returns false if they have their full size, or if there is no memory for larger
+   * ones. Another consumer that is asked for memory may need some itself: then this one has spilled everything before
+   * the page is there.
    */
   private boolean grow() {
     int larger = sizes.next(room, rowBytes);
@@ -164,7 +167,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     return true;
   }
 
-  /** A page, for which blocks may have been spilled; {@code null}: Spark has none for this task. */
+  /** Returns a page, for which blocks may have been spilled; {@code null} if Spark has none for this task. */
   private MemoryBlock pageOrNull(long bytes) {
     try {
       return allocatePage(bytes);
@@ -174,8 +177,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   /**
-   * Adds a row that does not fit into what is left of the buffer, in pieces: so blocks are cut where Spark's writers
-   * cut them. All lengths are multiples of 4, so the row's length is one piece.
+   * Adds a row that does not fit into what is left of the buffer, in pieces, so that blocks are cut where Spark's
+   * writers cut them. All lengths are multiples of 4, so the row's length is one piece.
    */
   private void addInPieces(int partition, Object rowBase, long rowOffset, int size) throws IOException {
     makeSomeRoom(partition);
@@ -228,21 +231,21 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     insideRow.clear(partition);
   }
 
-  /** A page for blocks; {@code null}: everything was spilled, because there is no memory or meanwhile. */
+  /** Returns a page for blocks; {@code null} if everything was spilled, because there is no memory or meanwhile. */
   private MemoryBlock blockPage() throws IOException {
     boolean none = blocks.isEmpty();
     long now = (long) room * partitions;
     MemoryBlock next = pageOrNull(blocks.pageBytes());
     if (next == null) {
       if (none) {
-        // The buffers leave no memory for blocks: smaller ones for a while.
+        // The buffers leave no memory for blocks, so they are smaller for a while.
         sizes.refused(now, now / 2, rowBytes);
       }
       spillAll();
       return null;
     }
     if (page == null) {
-      // Spilled meanwhile, as in grow().
+      // Everything was spilled meanwhile, as in grow().
       freePage(next);
       return null;
     }
@@ -269,8 +272,9 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   /**
-   * Spark needs memory. For another consumer of the task everything goes to a spill; for a page of this one's the
-   * blocks, because the buffers are in use. Nothing for a request on another thread, as that of a Python worker's feed.
+   * Frees memory because Spark needs some. For another consumer of the task everything goes to a spill; for a page of
+   * this one only the blocks do, because the buffers are in use. A request on another thread, such as that of a Python
+   * worker's feed, frees nothing.
    */
   @Override
   public long spill(long size, MemoryConsumer trigger) throws IOException {
@@ -335,14 +339,14 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   }
 
   /**
-   * About the bytes of a partition that the codec alone would have written, where it has {@code written} bytes with row
-   * blocks: at least as many, and 0 for 0.
+   * Returns about how many bytes the codec alone would have written for a partition that has {@code written} bytes with
+   * row blocks: at least as many, and 0 for 0.
    */
   long codecBytes(int partition, long written) {
     return written + blocks.saved(partition);
   }
 
-  /** Bytes of all rows, without their lengths. */
+  /** Returns the bytes of all rows, without their lengths. */
   long rowBytes() {
     return rowBytes;
   }

@@ -1,5 +1,6 @@
 //! Tests of the table that need its fields.
 
+use super::clock::SCAN;
 use super::*;
 
 fn chunk(number: usize) -> Chunk {
@@ -35,11 +36,11 @@ fn the_hand_stays_where_it_stopped() {
     // All were used. Each eviction checks the next `SCAN` slots and takes the first of them.
     for (round, number) in (slots..slots + 3).enumerate() {
         assert_eq!(fill(&mut table, number), round * SCAN);
-        assert_eq!(table.hand, (round + 1) * SCAN % slots);
+        assert_eq!(table.clock.hand, (round + 1) * SCAN % slots);
     }
     // Now the slots that it passed over are found at once.
     assert_eq!(fill(&mut table, slots + 3), 1, "slot 0 was just filled");
-    assert_eq!(table.hand, 2);
+    assert_eq!(table.clock.hand, 2);
     assert_eq!(table.evictions(), 4);
 }
 

@@ -15,60 +15,25 @@
 //! reader empties it. Local readers hold a slot while they copy. Remote readers do not; they
 //! compare versions instead.
 //!
-//! Eviction is CLOCK (Corbató 1968): a hand goes round the slots, passes over those that were used
-//! since it last came by, and takes the first that was not. It stays where it stopped. One eviction
-//! checks at most `SCAN` slots that it could take, so that the time under the lock does not grow
-//! with the number of slots: if all of them were used, it takes the first.
+//! `clock` chooses the slot whose chunk is evicted.
 //!
 //! A chunk that takes another's slot must be asked for clearly more often than the evicted one
 //! (TinyLFU, Einziger et al. 2017). Otherwise chunks that are used in turn, and are a few more than
 //! there are slots, would evict each other at every use.
 
+mod clock;
+mod slot;
+
 use crate::RegionId;
+use clock::Clock;
 use faro_sync::HashMap;
+use slot::{SlotEntry, SlotState};
 
 /// The index of a slot.
 pub type Slot = usize;
 
 /// A chunk of a region: the region's name and the chunk's number in it.
 pub type Chunk = (RegionId, u64);
-
-/// Maximum number of evictable slots that one eviction checks. It is enough to find one of the less
-/// used ones, and takes well below a microsecond.
-const SCAN: usize = 64;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SlotState {
-    /// It has no page, and is in `without_page`.
-    NoPage,
-    /// It has a page and no chunk, and is in `empty`.
-    Empty,
-    Filling,
-    Resident,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct SlotEntry {
-    state: SlotState,
-    /// The chunk that it holds or is filled with. It is also `None` if the chunk was forgotten
-    /// while it had readers.
-    chunk: Option<Chunk>,
-    /// Length of the chunk in bytes.
-    length: usize,
-    /// Number of local readers.
-    readers: u32,
-    /// True if it was used since the hand came by.
-    referenced: bool,
-    /// Number of accesses of the chunk, including those before it was resident; halved from time to
-    /// time.
-    accesses: u16,
-}
-
-impl SlotEntry {
-    fn is_evictable(&self) -> bool {
-        self.state == SlotState::Resident && self.readers == 0
-    }
-}
 
 /// The reason that `begin_fill` returns no slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +53,7 @@ pub enum NoSlot {
 pub struct Table {
     by_chunk: HashMap<Chunk, Slot>,
     slots: Vec<SlotEntry>,
-    /// The slot that the next eviction checks first.
-    hand: Slot,
+    clock: Clock,
     /// Slots in state `Empty`.
     empty: Vec<Slot>,
     /// Slots in state `NoPage`; the last is the next to get one.
@@ -101,18 +65,10 @@ pub struct Table {
 impl Table {
     /// Returns a table of `slots` slots, none of which has a page.
     pub fn new(slots: usize) -> Self {
-        let entry = SlotEntry {
-            state: SlotState::NoPage,
-            chunk: None,
-            length: 0,
-            readers: 0,
-            referenced: false,
-            accesses: 0,
-        };
         Self {
             by_chunk: HashMap::default(),
-            slots: vec![entry; slots],
-            hand: 0,
+            slots: vec![SlotEntry::NEW; slots],
+            clock: Clock::default(),
             empty: Vec::new(),
             without_page: (0..slots).rev().collect(),
             evictions: 0,
@@ -286,25 +242,8 @@ impl Table {
     pub fn least_used(&self, max: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
         let empty = self.empty.iter().copied().filter(|slot| may(*slot));
         let mut taken: Vec<Slot> = empty.take(max).collect();
-        let count = self.slots.len();
-        let mut referenced = Vec::new();
-        for step in 0..count {
-            if taken.len() == max {
-                break;
-            }
-            let slot = (self.hand + step) % count;
-            let entry = &self.slots[slot];
-            if entry.is_evictable() && may(slot) {
-                let list = if entry.referenced {
-                    &mut referenced
-                } else {
-                    &mut taken
-                };
-                list.push(slot);
-            }
-        }
         let missing = max - taken.len();
-        taken.extend(referenced.into_iter().take(missing));
+        taken.extend(self.clock.least_used(&self.slots, missing, may));
         taken
     }
 
@@ -366,27 +305,8 @@ impl Table {
     /// # Errors
     /// Returns `AllHeld` if no slot is evictable, and `NotWorth` if `beats` accepts none.
     fn evict(&mut self, beats: impl Fn(u16) -> bool) -> Result<Slot, NoSlot> {
-        let mut first_used = None;
-        let mut seen = 0;
-        for _ in 0..self.slots.len() {
-            let slot = self.hand;
-            self.hand = (self.hand + 1) % self.slots.len();
-            let entry = &mut self.slots[slot];
-            if !entry.is_evictable() {
-                continue;
-            }
-            if !entry.referenced {
-                first_used = Some(slot);
-                break;
-            }
-            entry.referenced = false;
-            first_used = first_used.or(Some(slot));
-            seen += 1;
-            if seen == SCAN {
-                break;
-            }
-        }
-        let slot = first_used.ok_or(NoSlot::AllHeld)?;
+        let slot = self.clock.victim(&mut self.slots);
+        let slot = slot.ok_or(NoSlot::AllHeld)?;
         if !beats(self.slots[slot].accesses) {
             return Err(NoSlot::NotWorth);
         }

@@ -1,0 +1,167 @@
+//! One frame to send: an inline head (header, and a small body or the head of a payload) and at most
+//! one run of bytes behind it: a message's body, or part of a lease, which is sent from where it
+//! lies.
+
+use crate::{Outcome, RemoteRange, Write};
+use faro_pool::Lease;
+use faro_wire::{crc32c, header::HEADER_BYTES, FrameHeader};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use zerocopy::IntoBytes;
+
+/// Bytes of the header and the largest body or head that goes inline.
+const INLINE_BYTES: usize = HEADER_BYTES + 40;
+
+/// A file descriptor to send with a frame.
+pub(crate) type Descriptor = Arc<dyn AsFd + Send + Sync>;
+
+/// The bytes after the inline head.
+pub(crate) enum Tail {
+    Nothing,
+    Bytes(Vec<u8>),
+    Lease {
+        source: Arc<Lease>,
+        offset: usize,
+        length: usize,
+    },
+    /// No bytes: an operation for the device, in order with the frames around it.
+    Work(DeviceOperation),
+}
+
+/// A one-sided operation for a device, under its sequence number.
+pub(crate) enum DeviceOperation {
+    Write(u64, Write),
+    Read(u64, RemoteRange),
+}
+
+/// The operation that ends when the kernel (or a segment) has taken a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// No operation.
+    Nothing,
+    /// A message of that many bytes.
+    Message { bytes: usize },
+    /// A write, which the peer would refuse by its `sequence`.
+    Write {
+        token: u64,
+        sequence: u64,
+        bytes: usize,
+        outcome: Outcome,
+    },
+    /// The reply to a read that the peer posted.
+    ReadServed,
+}
+
+/// One frame, ready to send.
+pub(crate) struct Frame {
+    /// Header and inline bytes; the first `inline` count.
+    head: [u8; INLINE_BYTES],
+    inline: usize,
+    pub(super) tail: Tail,
+    pub(crate) ends: Ends,
+    pub(super) descriptor: Option<Descriptor>,
+}
+
+impl Frame {
+    /// Returns a frame whose whole body is inline.
+    pub(crate) fn small(kind: u8, id: u64, body: &[u8]) -> Self {
+        Self::assemble(FrameHeader::for_body(kind, id, body), body, Tail::Nothing)
+    }
+
+    /// Returns a frame with its own body.
+    pub(crate) fn owned(kind: u8, id: u64, body: Vec<u8>, ends: Ends) -> Self {
+        let header = FrameHeader::for_body(kind, id, &body);
+        let mut frame = Self::assemble(header, &[], Tail::Bytes(body));
+        frame.ends = ends;
+        frame
+    }
+
+    /// Returns a frame of the greeting, whose body is not inline.
+    pub(crate) fn owned_greeting(kind: u8, body: &[u8]) -> Self {
+        Self::owned(kind, 0, body.to_vec(), Ends::Nothing)
+    }
+
+    /// Returns a frame of a head under its CRC and a payload after it.
+    pub(crate) fn payload(kind: u8, id: u64, head: &[u8], tail: Tail, ends: Ends) -> Self {
+        let length = head.len() + tail.length();
+        let header = FrameHeader::sealed(kind, 0, id, length as u32, crc32c(head));
+        let mut frame = Self::assemble(header, head, tail);
+        frame.ends = ends;
+        frame
+    }
+
+    /// Returns an operation to be done between frames.
+    pub(crate) fn work(work: DeviceOperation, ends: Ends) -> Self {
+        Self {
+            head: [0; INLINE_BYTES],
+            inline: 0,
+            tail: Tail::Work(work),
+            ends,
+            descriptor: None,
+        }
+    }
+
+    /// Adds a descriptor to the frame.
+    pub(crate) fn with_descriptor(mut self, descriptor: Option<Descriptor>) -> Self {
+        self.descriptor = descriptor;
+        self
+    }
+
+    fn assemble(header: FrameHeader, body: &[u8], tail: Tail) -> Self {
+        let mut head = [0; INLINE_BYTES];
+        let inline = HEADER_BYTES + body.len();
+        head[..HEADER_BYTES].copy_from_slice(header.as_bytes());
+        head[HEADER_BYTES..inline].copy_from_slice(body);
+        Self {
+            head,
+            inline,
+            tail,
+            ends: Ends::Nothing,
+            descriptor: None,
+        }
+    }
+
+    /// Returns the frame's bytes, without a descriptor.
+    #[inline]
+    pub(super) fn length(&self) -> usize {
+        self.inline + self.tail.length()
+    }
+
+    /// Returns the header and the inline bytes.
+    #[inline]
+    pub(super) fn inline(&self) -> &[u8] {
+        &self.head[..self.inline]
+    }
+}
+
+impl Tail {
+    fn length(&self) -> usize {
+        match self {
+            Self::Nothing | Self::Work(_) => 0,
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Lease { length, .. } => *length,
+        }
+    }
+
+    /// Returns the bytes of ordinary memory that it holds.
+    pub(super) fn bytes_held(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Nothing | Self::Work(_) | Self::Lease { .. } => 0,
+        }
+    }
+
+    /// Returns the bytes to send.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Nothing | Self::Work(_) => &[],
+            Self::Bytes(bytes) => bytes,
+            Self::Lease {
+                source,
+                offset,
+                length,
+            } => &source.bytes()[*offset..offset + length],
+        }
+    }
+}
