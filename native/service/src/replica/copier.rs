@@ -23,7 +23,7 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Time between two looks at the others.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -81,19 +81,13 @@ impl Copier {
                     hosts: &places,
                     replicas: hosts.replicas,
                 };
-                match self.follow(place, one) {
-                    Ok(more) => {
-                        one.answered();
-                        goes_on |= more;
-                    }
+                match one.ask(Instant::now, |one| self.follow(place, one)) {
+                    Ok(more) => goes_on |= more,
                     Err(PullError::Closed) => return,
-                    Err(error) => {
-                        one.rest();
-                        log::debug!(
-                            "service {at} of application {} is asked later: {error}",
-                            self.application
-                        );
-                    }
+                    Err(error) => log::debug!(
+                        "service {at} of application {} is asked later: {error}",
+                        self.application
+                    ),
                 }
             }
             if !goes_on && !self.endpoint.is_closed() {
@@ -149,9 +143,6 @@ impl Copier {
 
     /// Reads the next pages of one service, and copies. Returns whether there may be more.
     fn follow(&self, place: ServicePlace<'_>, one: &mut Followed) -> Result<bool, PullError> {
-        if one.rests() {
-            return Ok(false);
-        }
         let pull = ReplicaPull {
             endpoint: &self.endpoint,
             throttle: &self.throttle,

@@ -27,21 +27,26 @@ impl Followed {
         }
     }
 
-    /// Whether it is not to be asked yet.
-    pub(super) fn rests(&self) -> bool {
-        self.rests.is_some_and(|(until, _)| Instant::now() < until)
-    }
-
-    pub(super) fn answered(&mut self) {
-        self.rests = None;
-    }
-
-    /// It did not answer, and is left alone for a time.
-    pub(super) fn rest(&mut self) {
-        let rest = self
-            .rests
-            .map_or(FIRST_REST, |(_, last)| (2 * last).min(LONGEST_REST));
-        self.rests = Some((Instant::now() + rest, rest));
+    /// Asks it now, unless it is left alone: then the answer is `Ok(false)`. After an answer it is asked at any time;
+    /// after an error it is left alone, longer each time. `clock` is the time.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub(super) fn ask<E>(
+        &mut self,
+        clock: impl Fn() -> Instant,
+        ask: impl FnOnce(&mut Self) -> Result<bool, E>,
+    ) -> Result<bool, E> {
+        if self.rests.is_some_and(|(until, _)| clock() < until) {
+            return Ok(false);
+        }
+        let answer = ask(self);
+        self.rests = answer.is_err().then(|| {
+            let last = self.rests.map(|(_, last)| 2 * last);
+            let rest = last.map_or(FIRST_REST, |twice| twice.min(LONGEST_REST));
+            (clock() + rest, rest)
+        });
+        answer
     }
 }
 
@@ -54,4 +59,33 @@ pub(super) struct ServicePlace<'a> {
     /// All places that have a service.
     pub(super) hosts: &'a [usize],
     pub(super) replicas: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_does_not_answer_is_asked_less_and_less() {
+        let start = Instant::now();
+        let mut one = Followed::new(&[]);
+        let mut asked = Vec::new();
+        for tenth in 0..2_000 {
+            let now = start + Duration::from_millis(100 * tenth);
+            let _ = one.ask(
+                || now,
+                |_| {
+                    asked.push(tenth / 10);
+                    Err(())
+                },
+            );
+        }
+        assert_eq!(asked, [0, 1, 3, 7, 15, 31, 63, 123, 183]);
+        let later = start + Duration::from_secs(1_000);
+        assert_eq!(one.ask(|| later, |_| Ok::<_, ()>(true)), Ok(true));
+        assert_eq!(one.ask(|| later, |_| Err(())), Err(()));
+        // Its first rest again.
+        let after = || later + FIRST_REST;
+        assert_eq!(one.ask(after, |_| Ok::<_, ()>(true)), Ok(true));
+    }
 }
