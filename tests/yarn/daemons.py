@@ -24,6 +24,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 MASTER = "127.0.0.1"
 NODES = ("127.0.0.2", "127.0.0.3")
+# Of a container, the socket of its node's `faro serve`: a container's directory is
+# usercache/USER/appcache/APPLICATION/CONTAINER in the NodeManager's.
+NODE_SERVICE = "/proc/self/cwd/../../../../../service"
 # Of a node: one executor of 1,024 MiB and its overhead, and a small application master.
 NODE_MIB = 2304
 READY_WITHIN = 60  # seconds
@@ -285,6 +288,26 @@ class Cluster:
                 ]
                 found[place.name] = "\n".join(texts)
         return found
+
+    @contextlib.contextmanager
+    def node_services(self):
+        """`faro serve` beside each NodeManager, for containers at NODE_SERVICE."""
+        services = []
+        try:
+            for node in self.nodes:
+                logs = self.logs / node.address
+                logs.mkdir(parents=True, exist_ok=True)
+                services.append(
+                    launch.start_node_service(
+                        node.place / "local", logs, dict(os.environ), node.address
+                    )
+                )
+            yield
+            for service in services:
+                launch.end_node_service(service)
+        finally:
+            for service in services:
+                launch.stop_group(service, 0)
 
     def stop(self):
         for node in self.nodes:

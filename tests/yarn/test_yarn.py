@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import spark_home
-from daemons import Cluster
+from daemons import NODE_SERVICE, Cluster
 from harness import build, launch, verdict
 from submitted import TIME_LIMIT, Submitted
 
@@ -310,6 +310,19 @@ def test_decommissioned(submitter, version, record_property):
     }
     run, problems = submitter.run(version, "decommission", ["decommission"], conf)
     check([*problems, *all_by_faro(run)], run, record_property)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_node_service(submitter, version, record_property):
+    """`faro serve` beside each NodeManager: an executor is killed after the map stage and its files
+    are deleted; no map task runs again."""
+    conf = {**NEVER, "spark.faro.service.directory": NODE_SERVICE}
+    with submitter.cluster.node_services():
+        run, problems = submitter.run(version, "node-service", ["outputsOutliveOne"], conf)
+    handed, read = run.counted("serviceOutputs"), run.counted("serviceBlocks")
+    problems += [] if handed else ["no map output was handed over"]
+    problems += [] if read else ["no block came from a service"]
+    check(problems, run, record_property, **{"handed over": handed, "blocks of services": read})
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -6,25 +6,18 @@ use crate::message::{Hello, Key};
 use crate::options::Options;
 use crate::port::Port;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
+use crate::serving::{open, resolver};
 use crate::store::{Held, Holding, KeepError, KeptNow, Store};
 use crate::told::{News, Told};
-use faro_endpoint::{Budget, Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
+use faro_endpoint::{Budget, Endpoint, EndpointError};
 use faro_sync::lock;
 use faro_wire::OutputId;
 use ring::digest;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Questions of readers that are answered together.
-const QUESTIONS: usize = 64;
-/// How long a resolver waits before it looks whether its endpoint is closed.
-const QUESTION_WAIT: Duration = Duration::from_millis(200);
-/// Without progress, before a reader's request ends.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-const IDLE_MEMORY: Duration = Duration::from_secs(60);
-const IDLE_CONNECTION: Duration = Duration::from_secs(60);
 /// The endpoint's counters of memory beside its arena.
 const TABLES: [&str; 3] = [
     "memory.requestBytes",
@@ -270,55 +263,4 @@ impl Application {
         self.close();
         self.store.end()
     }
-}
-
-fn open(
-    hello: &Hello,
-    (options, memory, port): (&Options, &Arc<Budget>, &Port),
-) -> Result<Arc<Endpoint>, EndpointError> {
-    Endpoint::start(Config {
-        name: "service".to_owned(),
-        fabric: options.fabric,
-        bind: options.bind,
-        advertise: options.advertise,
-        shared_port: Some(port.shared()),
-        memory_budget: Some(Arc::clone(memory)),
-        beside_bytes: Some(options.table_bytes_of_each()),
-        idle_release: IDLE_MEMORY,
-        connection_idle: IDLE_CONNECTION,
-        request_timeout: REQUEST_TIMEOUT,
-        security: security(&hello.application, hello.sealed, &hello.secret),
-        ..Config::default()
-    })
-}
-
-/// Of a member of the application. An empty secret is none.
-pub(crate) fn security(application: &str, sealed: bool, secret: &[u8]) -> Security {
-    Security {
-        protection: match sealed {
-            true => Protection::Sealed,
-            false => Protection::Clear,
-        },
-        application: application.to_owned(),
-        secret: (!secret.is_empty()).then(|| SharedSecret::new(secret.to_vec())),
-    }
-}
-
-fn resolver(
-    endpoint: Arc<Endpoint>,
-    store: Arc<Store>,
-    pages: Arc<Pages>,
-    told: Arc<Told>,
-) -> Result<JoinHandle<()>, EndpointError> {
-    std::thread::Builder::new()
-        .name("faro-resolver".to_owned())
-        .spawn(move || {
-            while !endpoint.is_closed() {
-                for id in endpoint.unresolved(QUESTIONS, QUESTION_WAIT) {
-                    told.hear(id);
-                    answer(&endpoint, &store, &pages, id);
-                }
-            }
-        })
-        .map_err(EndpointError::Thread)
 }

@@ -189,11 +189,11 @@ impl Connection<'_> {
                     };
                     (why, error.to_string())
                 })?;
-                self.service.count_kept(kept.how);
+                self.service.counters.kept(kept.how);
                 Ok(Answer::Plain(Reply::Done))
             }
             Request::Forget { shuffle } => {
-                self.service.count_removed(application.forget(shuffle));
+                self.service.counters.removed(application.forget(shuffle));
                 Ok(Answer::Plain(Reply::Done))
             }
             Request::Host {

@@ -9,10 +9,14 @@
 //!   handed     what was handed over, checked
 //!   lend       which outputs a reader of this host may read, and their files; `borrow` is the reader's side
 //!   directories   those of the service, locked
+//!   places     the directory of each application: made, found after a restart, removed
+//!   known      an application that is served, or that a service before this one has left
+//!   serving    an application's endpoint, and the thread that tells it where files are
 //!   connections   how many there are, in all and of each user
 //!   replica    copies on the services of other hosts
 //!   tell       tells services of hosts without an executor what executors tell the others; told hears it
 //!   port       the TCP port of all applications' endpoints, and the thread that accepts at it
+//!   counters   what it counted since its start
 //!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)
 //! ```
 //! An application proves itself by a token that only its executors know; its name here is a hash of it. So one
@@ -24,19 +28,23 @@ mod borrow;
 mod client;
 mod connection;
 mod connections;
+mod counters;
 mod directories;
 mod error;
 mod handed;
+mod known;
 mod lend;
 mod links;
 mod listener;
 mod message;
 mod metrics;
 mod options;
+mod places;
 mod port;
 mod record;
 mod replica;
 mod service;
+mod serving;
 mod socket;
 mod status;
 mod store;

@@ -75,3 +75,30 @@ impl Link {
         (link.name() == name).then_some(link)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_the_store_writes_are_read() {
+        for name in [
+            "3_1_2.data",
+            "0_0_0.index",
+            "2147483647_9223372036854775807_1.data",
+        ] {
+            assert_eq!(Link::parse(name).unwrap().name(), name);
+        }
+        for name in [
+            "",
+            ".data",
+            "3_1_2.crc",
+            "3_1_2_.data",
+            "+3_1_2.data",
+            "3_1_ 2.data",
+            "3_1_2.data.data",
+        ] {
+            assert_eq!(Link::parse(name), None, "{name}");
+        }
+    }
+}

@@ -2,30 +2,28 @@
 
 use crate::application::{Application, Copying};
 use crate::connections::share_of_user;
-use crate::directories::{descriptors, directory, locked, remove_directory};
+use crate::counters::Counters;
+use crate::directories::{descriptors, directory, locked};
 use crate::error::ServiceError;
+use crate::known::{Known, Totals};
 use crate::message::{Hello, Key, Refusal};
 use crate::options::{Options, Users};
+use crate::places::{Left, Places};
 use crate::port::Port;
-use crate::record::{Boot, Record};
 use crate::replica::Throttle;
 use crate::status::{Figures, Status};
-use crate::store::{Held, Holding, KeptAs, OutputRecords, Store};
+use crate::store::{Held, OutputRecords};
 use faro_endpoint::Budget;
 use faro_sync::lock;
 use rustix::process::geteuid;
 use std::collections::hash_map::Entry;
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::fs::File;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-const APPLICATIONS: &str = "applications";
 /// The part of the descriptors that this process may have for files of map outputs that cannot be linked.
 const HELD_SHARE: u64 = 4;
 /// The part for files that are on their way to readers.
@@ -34,44 +32,10 @@ const LENDING_SHARE: u64 = 8;
 /// Why an executor is refused.
 pub(crate) type Refused = (Refusal, String);
 
-/// What an application is to the service.
-enum Known {
-    /// A service before this one has left its outputs; none of its executors has come yet.
-    Left {
-        record: Record,
-        store: Arc<Store>,
-        since: Instant,
-    },
-    Serving(Arc<Application>),
-}
-
-impl Known {
-    fn owner(&self) -> u32 {
-        match self {
-            Self::Left { record, .. } => record.owner,
-            Self::Serving(application) => application.owner,
-        }
-    }
-}
-
-/// What was counted since the start.
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) links: AtomicU64,
-    pub(crate) descriptors: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) lent: AtomicU64,
-    removed_outputs: AtomicU64,
-    /// Of applications that have ended: blocks and bytes.
-    served: [AtomicU64; 2],
-}
-
 /// The service of this host.
 pub struct Service {
     options: Options,
-    boot: Boot,
-    held: Arc<Held>,
-    records: Arc<OutputRecords>,
+    places: Places,
     pub(crate) lending: Arc<Held>,
     /// Of all applications' arenas.
     memory: Arc<Budget>,
@@ -100,29 +64,29 @@ impl Service {
             locked(&options.socket_directory)?,
             locked(&options.data_directory)?,
         ];
-        let boot = Boot::current().map_err(ServiceError::Boot)?;
         let descriptors = descriptors();
         let held = Held::new((descriptors / HELD_SHARE) as usize);
         let lending = Held::new((descriptors / LENDING_SHARE) as usize);
+        let records = OutputRecords::new(options.outputs());
+        let places = Places::open(&options.data_directory, options.quota, records, held)?;
         let port = Port::open(&options)?;
-        let service = Self {
-            boot,
-            held,
-            records: OutputRecords::new(options.outputs()),
+        let memory = memory_of(&options)?;
+        let left = places.left()?.into_iter();
+        let applications = left.map(|(key, left)| (key, Known::Left(left))).collect();
+        Ok(Arc::new(Self {
+            places,
             lending,
-            memory: memory_of(&options)?,
+            memory,
             copying: Copying {
                 throttle: Arc::new(Throttle::new(options.replica_bandwidth)),
                 counts: Arc::default(),
             },
             port,
-            applications: Mutex::default(),
+            applications: Mutex::new(applications),
             counters: Counters::default(),
             _locks: locks,
             options,
-        };
-        service.recover()?;
-        Ok(Arc::new(service))
+        }))
     }
 
     /// What readers connect to over TCP and RDMA, of all applications.
@@ -133,71 +97,6 @@ impl Service {
 
     pub(crate) fn options(&self) -> &Options {
         &self.options
-    }
-
-    /// Finds the applications of a service before this one.
-    fn recover(&self) -> Result<(), ServiceError> {
-        let place = self.options.data_directory.join(APPLICATIONS);
-        directory(&place, 0o700)?;
-        let of = |source| ServiceError::Path {
-            path: place.clone(),
-            source,
-        };
-        let mut all = Holding::default();
-        for entry in fs::read_dir(&place).map_err(of)? {
-            let entry = entry.map_err(of)?;
-            let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(key) = Key::of_name(&name) else {
-                log::warn!(
-                    "{name} in {} is not the service's and stays",
-                    place.display()
-                );
-                continue;
-            };
-            match self.recover_one(&entry.path()) {
-                Ok((record, store)) => {
-                    let found = store.holding();
-                    all.outputs += found.outputs;
-                    all.bytes += found.bytes;
-                    let since = Instant::now();
-                    let left = Known::Left {
-                        record,
-                        store,
-                        since,
-                    };
-                    lock(&self.applications).insert(key, left);
-                }
-                Err(why) => {
-                    log::warn!("what {name} has left is removed: {why}");
-                    remove_directory(&entry.path());
-                }
-            }
-        }
-        let applications = lock(&self.applications).len();
-        if applications > 0 {
-            log::info!(
-                "found {} map outputs, {} bytes, of {applications} applications; each is served again when one of its \
-                 executors has come",
-                all.outputs,
-                all.bytes
-            );
-        }
-        Ok(())
-    }
-
-    fn recover_one(&self, path: &Path) -> Result<(Record, Arc<Store>), String> {
-        let record = Record::read(path).map_err(|error| error.to_string())?;
-        let record = record.ok_or("its record is damaged")?;
-        if record.boot != self.boot {
-            return Err("it is of an earlier boot of this machine".to_owned());
-        }
-        let store = Store::open(path, self.options.quota, self.bounds());
-        let store = store.map_err(|error| error.to_string())?;
-        let removed = store.recover(record.owner).map_err(|e| e.to_string())?;
-        if removed > 0 {
-            log::warn!("{removed} files of {} were not whole", record.application);
-        }
-        Ok((record, Arc::new(store)))
     }
 
     /// Whether executors of that user are served.
@@ -229,12 +128,12 @@ impl Service {
                 Known::Serving(application) if application.agrees(hello, owner) => {
                     return Ok(Arc::clone(application));
                 }
-                Known::Left { record, store, .. }
+                Known::Left(Left { record, store, .. })
                     if (record.owner, &record.application) == (owner, &hello.application) =>
                 {
                     Arc::clone(store)
                 }
-                Known::Serving(_) | Known::Left { .. } => return Err(disagrees()),
+                Known::Serving(_) | Known::Left(_) => return Err(disagrees()),
             },
             Entry::Vacant(_) if is_full => {
                 let text = format!("there are {max} applications here, as many as may be");
@@ -246,7 +145,10 @@ impl Service {
                 );
                 return Err((Refusal::Full, text));
             }
-            Entry::Vacant(_) => Arc::new(self.make_store(key, hello, owner)?),
+            Entry::Vacant(_) => {
+                let made = self.places.make(key, hello, owner);
+                Arc::new(made.map_err(|text| (Refusal::System, text))?)
+            }
         };
         let now = Instant::now();
         let shared = (&self.options, &self.memory, &self.port);
@@ -254,7 +156,7 @@ impl Service {
         let started = Application::start(key, hello, owner, outputs, shared, copying, now);
         let application = started.map_err(|error| {
             if store.holding().outputs == 0 {
-                remove_directory(&self.place_of(key));
+                self.places.remove(key);
             }
             (Refusal::System, error.to_string())
         })?;
@@ -267,46 +169,6 @@ impl Service {
         Ok(application)
     }
 
-    fn make_store(&self, key: Key, hello: &Hello, owner: u32) -> Result<Store, Refused> {
-        let place = self.place_of(key);
-        let record = Record {
-            application: hello.application.clone(),
-            owner,
-            boot: self.boot.clone(),
-        };
-        let make = || {
-            DirBuilder::new().mode(0o700).create(&place)?;
-            record.write(&place)?;
-            Store::open(&place, self.options.quota, self.bounds())
-        };
-        make().map_err(|error: io::Error| {
-            remove_directory(&place);
-            (Refusal::System, format!("{}: {error}", place.display()))
-        })
-    }
-
-    fn bounds(&self) -> (Arc<OutputRecords>, Arc<Held>) {
-        (Arc::clone(&self.records), Arc::clone(&self.held))
-    }
-
-    fn place_of(&self, key: Key) -> PathBuf {
-        let place = self.options.data_directory.join(APPLICATIONS);
-        place.join(key.to_string())
-    }
-
-    pub(crate) fn count_kept(&self, how: KeptAs) {
-        let counter = match how {
-            KeptAs::Links => &self.counters.links,
-            KeptAs::Descriptors => &self.counters.descriptors,
-        };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_removed(&self, gone: Holding) {
-        let removed = &self.counters.removed_outputs;
-        removed.fetch_add(gone.outputs as u64, Ordering::Relaxed);
-    }
-
     /// The application has ended, or nothing was heard of it: its outputs go.
     pub(crate) fn end(&self, key: Key, why: &str) {
         let known = lock(&self.applications).remove(&key);
@@ -314,16 +176,14 @@ impl Service {
             Some(Known::Serving(application)) => {
                 let served = application.served();
                 let gone = application.end();
-                for (sum, more) in self.counters.served.iter().zip(served) {
-                    sum.fetch_add(more, Ordering::Relaxed);
-                }
+                self.counters.has_served(served);
                 (application.name.clone(), gone, served[0])
             }
-            Some(Known::Left { record, store, .. }) => (record.application, store.end(), 0),
+            Some(Known::Left(Left { record, store, .. })) => (record.application, store.end(), 0),
             None => return,
         };
-        remove_directory(&self.place_of(key));
-        self.count_removed(gone);
+        self.places.remove(key);
+        self.counters.removed(gone);
         log::info!(
             "application {name} {why}: {} map outputs, {} bytes removed; {served} blocks were served",
             gone.outputs,
@@ -335,12 +195,9 @@ impl Service {
     pub fn tick(&self, now: Instant) {
         self.do_told();
         let idle = self.options.idle;
-        let is_over = |since: Instant| now.saturating_duration_since(since) >= idle;
         let applications = lock(&self.applications);
-        let over = applications.iter().filter(|(_, known)| match known {
-            Known::Left { since, .. } => is_over(*since),
-            Known::Serving(application) => application.idle_since(now).is_some_and(is_over),
-        });
+        let over = applications.iter();
+        let over = over.filter(|(_, known)| known.is_idle_for(idle, now));
         let over: Vec<Key> = over.map(|(key, _)| *key).collect();
         drop(applications);
         for key in over {
@@ -352,10 +209,8 @@ impl Service {
     fn do_told(&self) {
         let serving: Vec<Arc<Application>> = lock(&self.applications)
             .values()
-            .filter_map(|known| match known {
-                Known::Serving(application) => Some(Arc::clone(application)),
-                Known::Left { .. } => None,
-            })
+            .filter_map(Known::serving)
+            .cloned()
             .collect();
         for application in serving {
             let news = application.told();
@@ -364,7 +219,7 @@ impl Service {
                 continue;
             }
             for shuffle in news.removed {
-                self.count_removed(application.forget(shuffle));
+                self.counters.removed(application.forget(shuffle));
             }
         }
     }
@@ -377,47 +232,31 @@ impl Service {
     /// What it has and did.
     pub fn status(&self) -> Status {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (mut executors, mut behind, mut tables) = (0, 0, 0);
         let port = self.port.shared().counts();
-        let mut served = [0, 1].map(|at| get(&self.counters.served[at]));
-        let mut holding = Holding::default();
+        let ended = self.counters.served();
+        let mut totals = Totals::default();
         let applications = lock(&self.applications);
-        for known in applications.values() {
-            let more = match known {
-                Known::Left { store, .. } => store.holding(),
-                Known::Serving(application) => {
-                    let more = application.served();
-                    served = [served[0] + more[0], served[1] + more[1]];
-                    executors += application.executors() as u64;
-                    behind += application.replicas_behind();
-                    tables += application.table_bytes();
-                    application.holding()
-                }
-            };
-            holding.outputs += more.outputs;
-            holding.bytes += more.bytes;
-            holding.replicas += more.replicas;
-        }
+        applications.values().for_each(|known| totals.add(known));
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             applications: applications.len() as u64,
-            executors,
-            outputs: holding.outputs as u64,
-            output_bytes: holding.bytes,
+            executors: totals.executors,
+            outputs: totals.holding.outputs as u64,
+            output_bytes: totals.holding.bytes,
             linked: get(&self.counters.links),
             kept_open: get(&self.counters.descriptors),
             refused: get(&self.counters.refused),
             removed: get(&self.counters.removed_outputs),
             lent: get(&self.counters.lent),
-            served_blocks: served[0],
-            served_bytes: served[1],
-            replicas: holding.replicas as u64,
-            replicas_behind: behind,
+            served_blocks: ended[0] + totals.served[0],
+            served_bytes: ended[1] + totals.served[1],
+            replicas: totals.holding.replicas as u64,
+            replicas_behind: totals.behind,
             copied_bytes: get(&self.copying.counts.bytes),
             copies_refused: get(&self.copying.counts.refused),
             memory: self.memory.held_bytes(),
             memory_limit: self.memory.limit_bytes(),
-            tables,
+            tables: totals.tables,
             tables_limit: self.options.table_bytes(),
             outputs_limit: self.options.outputs() as u64,
             passed_on: port.passed_on,
@@ -430,11 +269,8 @@ impl Service {
     pub fn close(&self) {
         self.port.close();
         let known = std::mem::take(&mut *lock(&self.applications));
-        for known in known.into_values() {
-            match known {
-                Known::Serving(application) => application.close(),
-                Known::Left { .. } => {}
-            }
+        for application in known.values().filter_map(Known::serving) {
+            application.close();
         }
     }
 }

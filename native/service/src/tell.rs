@@ -1,8 +1,8 @@
 //! Tells services of an application on any hosts that shuffles were removed or that the application
 //! has ended. `told` hears it.
 
-use crate::application::security;
 use crate::replica::Asked;
+use crate::serving::security;
 use faro_endpoint::{Budget, Config, Endpoint, EndpointError, FabricChoice};
 use faro_wire::BlockId;
 use std::collections::HashSet;

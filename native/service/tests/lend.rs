@@ -5,109 +5,45 @@
 #[path = "../../endpoint/tests/support/mod.rs"]
 #[macro_use]
 mod support;
+#[path = "support/executors.rs"]
+mod executors;
+#[path = "support/host.rs"]
+mod host;
 
-use faro_endpoint::{Endpoint, FabricChoice, LocalError};
-use faro_service::{
-    receive, send, Client, ClientError, Hello, Lent, Listener, Options, Refusal, Reply, Request,
-    Service, Token, Users, CONNECTIONS, SOCKET,
-};
-use faro_wire::OutputId;
+use executors::{hello, reader};
+use faro_endpoint::{Endpoint, LocalError};
+use faro_service::{receive, send, Client, ClientError, Lent, Refusal, Reply, Request, SOCKET};
+use host::{id, Host};
 use rustix::net::{
     accept, bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
 };
 use std::fs::File;
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
-use std::time::Duration;
-use support::{config, write_output, TIMEOUT};
+use support::{write_output, TIMEOUT};
 
-struct Host {
-    dir: tempfile::TempDir,
-    service: Arc<Service>,
-    listener: Option<Listener>,
-}
-
-impl Host {
-    fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let service = Service::open(Options {
-            socket_directory: dir.path().join("socket"),
-            data_directory: dir.path().join("data"),
-            bind: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            advertise: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            port: 0,
-            fabric: FabricChoice::Tcp,
-            memory: 64 << 20,
-            connections: CONNECTIONS,
-            applications: 2,
-            quota: 1 << 30,
-            idle: Duration::from_secs(3_600),
-            users: Users::Own,
-            replica_bandwidth: 1 << 30,
-        })
-        .unwrap();
-        let listener = Some(Listener::start(&service).unwrap());
-        Self {
-            dir,
-            service,
-            listener,
-        }
-    }
-
-    fn client(&self, application: u8) -> Client {
-        let socket = self.dir.path().join("socket");
-        Client::connect(&socket, hello(application), TIMEOUT).unwrap()
-    }
-
-    /// Hands over outputs of two partitions whose executor and files are gone then.
-    fn hand_over(&self, application: u8, maps: impl IntoIterator<Item = i64>) {
-        let client = self.client(application);
-        for map in maps {
-            let spark = tempfile::tempdir_in(self.dir.path()).unwrap();
-            let files = write_output(spark.path(), id(map), &[first(map), b"rest".to_vec()]);
-            client
-                .hand_over(id(map), &files.index, &files.data)
-                .unwrap();
-        }
-    }
-
-    fn lent(&self) -> u64 {
-        self.service.status().lent
+/// Hands over outputs of two partitions whose executor and files are gone then.
+fn hand_over(host: &Host, application: u8, maps: impl IntoIterator<Item = i64>) {
+    let client = client(host, application);
+    for map in maps {
+        host.handed(&client, map, &text(map)).unwrap();
     }
 }
 
-impl Drop for Host {
-    fn drop(&mut self) {
-        drop(self.listener.take());
-        self.service.close();
-    }
+fn client(host: &Host, application: u8) -> Client {
+    host.client(application).unwrap()
 }
 
-fn id(map_id: i64) -> OutputId {
-    OutputId {
-        shuffle_id: 1,
-        map_id,
-    }
+fn lent(host: &Host) -> u64 {
+    host.figure("lent_total")
+}
+
+fn text(map: i64) -> String {
+    format!("of {map}")
 }
 
 fn first(map: i64) -> Vec<u8> {
-    format!("of {map}").into_bytes()
-}
-
-fn hello(application: u8) -> Hello {
-    Hello {
-        application: format!("app-{application}"),
-        executor: "1".to_owned(),
-        sealed: false,
-        token: Token::new([application; 32]),
-        secret: Default::default(),
-    }
-}
-
-fn reader() -> Arc<Endpoint> {
-    Endpoint::start(config("reader", FabricChoice::Tcp)).unwrap()
+    text(map).into_bytes()
 }
 
 fn read(reader: &Endpoint, map: i64, partition: u32) -> Vec<u8> {
@@ -125,8 +61,8 @@ fn is_unresolved(reader: &Endpoint, map: i64) -> bool {
 #[test]
 fn a_reader_reads_files_of_executors_that_are_gone() {
     let host = Host::new();
-    host.hand_over(1, [5, 6]);
-    let (client, reader) = (host.client(1), reader());
+    hand_over(&host, 1, [5, 6]);
+    let (client, reader) = (client(&host, 1), reader(1));
     let readable = client.borrow(&reader, 1, &[5, 7, 6]).unwrap();
     assert_eq!(readable, [true, false, true]);
     for map in [5, 6] {
@@ -134,17 +70,17 @@ fn a_reader_reads_files_of_executors_that_are_gone() {
         assert_eq!(read(&reader, map, 1), b"rest");
     }
     assert!(is_unresolved(&reader, 7));
-    assert_eq!(host.lent(), 2);
+    assert_eq!(lent(&host), 2);
     // What is here is not asked for again.
     assert_eq!(client.borrow(&reader, 1, &[5, 6]).unwrap(), [true, true]);
-    assert_eq!(host.lent(), 2);
+    assert_eq!(lent(&host), 2);
     reader.close();
 }
 
 #[test]
 fn an_empty_output_is_one_file() {
     let host = Host::new();
-    let (client, reader) = (host.client(1), reader());
+    let (client, reader) = (client(&host, 1), reader(1));
     let spark = tempfile::tempdir_in(host.dir.path()).unwrap();
     let files = write_output(spark.path(), id(1), &[vec![], vec![]]);
     std::fs::remove_file(&files.data).unwrap();
@@ -158,12 +94,12 @@ fn an_empty_output_is_one_file() {
 fn many_outputs_take_few_messages_and_stay_within_the_bound() {
     let host = Host::new();
     let maps: Vec<i64> = (0..1_500).collect();
-    host.hand_over(1, maps.iter().copied());
-    let (client, reader) = (host.client(1), reader());
+    hand_over(&host, 1, maps.iter().copied());
+    let (client, reader) = (client(&host, 1), reader(1));
     let readable = client.borrow(&reader, 1, &maps).unwrap();
     assert!(readable.iter().all(|&is| is));
     let now = (reader.max_lent() / 32).max(1) as u64;
-    assert_eq!(host.lent(), now.min(1_500));
+    assert_eq!(lent(&host), now.min(1_500));
     // The others when they are needed.
     for map in maps {
         if is_unresolved(&reader, map) {
@@ -177,19 +113,19 @@ fn many_outputs_take_few_messages_and_stay_within_the_bound() {
 #[test]
 fn another_application_gets_nothing() {
     let host = Host::new();
-    host.hand_over(1, [5]);
-    let (client, reader) = (host.client(2), reader());
+    hand_over(&host, 1, [5]);
+    let (client, reader) = (client(&host, 2), reader(1));
     assert_eq!(client.borrow(&reader, 1, &[5]).unwrap(), [false]);
     assert!(is_unresolved(&reader, 5));
-    assert_eq!(host.lent(), 0);
+    assert_eq!(lent(&host), 0);
     reader.close();
 }
 
 #[test]
 fn a_removed_shuffle_is_lent_no_more() {
     let host = Host::new();
-    host.hand_over(1, [5, 6]);
-    let (client, reader) = (host.client(1), reader());
+    hand_over(&host, 1, [5, 6]);
+    let (client, reader) = (client(&host, 1), reader(1));
     client.borrow(&reader, 1, &[5]).unwrap();
     client.forget(1).unwrap();
     // Who has it may read on; the bytes are those that were lent.
@@ -309,7 +245,7 @@ fn lied_to(lent: Vec<Lent>, file: &File, count: usize) -> (ClientError, bool) {
     });
     let (client, reader) = (
         Client::connect(dir.path(), hello(1), TIMEOUT).unwrap(),
-        reader(),
+        reader(1),
     );
     let error = client.borrow(&reader, 1, &[5]).unwrap_err();
     assert!(is_unresolved(&reader, 5));

@@ -466,12 +466,13 @@ exit $code
 """
 
 
-def start_node_service(directory, place, environment):
-    """`faro serve`, with its socket in directory/service and what it keeps in directory/kept."""
+def start_node_service(directory, place, environment, address="127.0.0.1"):
+    """`faro serve`, with its socket in directory/service and what it keeps in directory/kept; its
+    log is in `place`."""
     socket_dir = directory / "service"
     log = place / f"node-service-{directory.name}.log"
     places = ["--socket-dir", socket_dir, "--data-dir", directory / "kept"]
-    limits = ["--address", "127.0.0.1", "--memory", "576m"]
+    limits = ["--address", address, "--memory", "576m"]
     with log.open("wb") as out:
         supervised = ["bash", "-c", SUPERVISOR, "supervisor"]
         command = [*supervised, build.command(), "serve", *places, *limits]

@@ -4,6 +4,7 @@
 //! list, so that all services read from different ones.
 
 use super::answers::answer;
+use super::followed::{Followed, ServicePlace};
 use super::hosts::Hosts;
 use super::names::{indexes_of, Asked};
 use super::pages::{Entry, Pages, MAX_ENTRIES, MAX_PAGE};
@@ -28,22 +29,8 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(500);
 /// Maximum time without progress, before a request to another service ends.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a service that does not answer is left alone; it doubles.
-const FIRST_REST: Duration = Duration::from_secs(1);
-const LONGEST_REST: Duration = Duration::from_secs(60);
 /// Pages of one service before the next one's turn.
 const PAGES_A_TURN: usize = 4;
-
-/// Another service.
-struct Followed {
-    /// The card of the list that is being read; another card has another list.
-    card: Vec<u8>,
-    /// The next page, and the next entry of it.
-    page: u64,
-    entry: usize,
-    /// When it is asked again, after it did not answer.
-    rests: Option<(Instant, Duration)>,
-}
 
 /// Copies for one application until its endpoint is closed.
 pub(crate) struct Copier {
@@ -94,19 +81,13 @@ impl Copier {
                     hosts: &places,
                     replicas: hosts.replicas,
                 };
-                match self.follow(place, one) {
-                    Ok(more) => {
-                        one.rests = None;
-                        goes_on |= more;
-                    }
+                match one.ask(Instant::now, |one| self.follow(place, one)) {
+                    Ok(more) => goes_on |= more,
                     Err(PullError::Closed) => return,
-                    Err(error) => {
-                        one.rest();
-                        log::debug!(
-                            "service {at} of application {} is asked later: {error}",
-                            self.application
-                        );
-                    }
+                    Err(error) => log::debug!(
+                        "service {at} of application {} is asked later: {error}",
+                        self.application
+                    ),
                 }
             }
             if !goes_on && !self.endpoint.is_closed() {
@@ -162,9 +143,6 @@ impl Copier {
 
     /// Reads the next pages of one service, and copies. Returns whether there may be more.
     fn follow(&self, place: ServicePlace<'_>, one: &mut Followed) -> Result<bool, PullError> {
-        if one.rests.is_some_and(|(until, _)| Instant::now() < until) {
-            return Ok(false);
-        }
         let pull = ReplicaPull {
             endpoint: &self.endpoint,
             throttle: &self.throttle,
@@ -276,32 +254,4 @@ enum CopyError {
     Keep(#[from] KeepError),
     #[error("{0}")]
     Io(#[from] io::Error),
-}
-
-/// Where a service stands in the list of the application's.
-#[derive(Clone, Copy)]
-struct ServicePlace<'a> {
-    here: usize,
-    at: usize,
-    /// All places that have a service.
-    hosts: &'a [usize],
-    replicas: usize,
-}
-
-impl Followed {
-    fn new(card: &[u8]) -> Self {
-        Self {
-            card: card.to_owned(),
-            page: 0,
-            entry: 0,
-            rests: None,
-        }
-    }
-
-    fn rest(&mut self) {
-        let rest = self
-            .rests
-            .map_or(FIRST_REST, |(_, last)| (2 * last).min(LONGEST_REST));
-        self.rests = Some((Instant::now() + rest, rest));
-    }
 }

@@ -10,6 +10,7 @@
 //!   answers     where the files of outputs, indexes and pages are
 //!   scratch     a file without an output's name
 //!   state       what the copier and the executors' connections share
+//!   followed    another service whose list the copier reads
 //!   copier      the thread of an application: writes its pages, follows those of the others, copies
 //! ```
 //! So there is no message between services but the fetch that readers use, no port, no memory and no proof of membership
@@ -17,6 +18,7 @@
 
 mod answers;
 mod copier;
+mod followed;
 mod hosts;
 mod names;
 mod pages;

@@ -20,6 +20,8 @@ mod outputs;
 mod records;
 mod recover;
 mod result;
+#[cfg(test)]
+mod test_store;
 
 use crate::handed::Handed;
 pub use crate::links::Kind;

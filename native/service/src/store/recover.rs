@@ -101,3 +101,7 @@ fn check_again(
         _record: records.count(),
     })
 }
+
+#[cfg(test)]
+#[path = "recover_test.rs"]
+mod tests;

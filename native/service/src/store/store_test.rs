@@ -1,76 +1,8 @@
 use super::outputs::MAX_REMOVED;
+use super::test_store::{bytes_of, id, TestStore};
 use super::*;
-use crate::links::Link;
 use std::fs;
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-
-fn id(map_id: i64) -> OutputId {
-    OutputId {
-        shuffle_id: 3,
-        map_id,
-    }
-}
-
-struct TestStore {
-    spark: tempfile::TempDir,
-    kept: tempfile::TempDir,
-}
-
-impl TestStore {
-    fn new() -> Self {
-        let [spark, kept] = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        Self { spark, kept }
-    }
-
-    fn store(&self, quota: u64) -> Store {
-        self.bounded(quota, &OutputRecords::new(1 << 20))
-    }
-
-    fn bounded(&self, quota: u64, records: &Arc<OutputRecords>) -> Store {
-        let bounds = (Arc::clone(records), Held::new(10));
-        Store::open(self.kept.path(), quota, bounds).unwrap()
-    }
-
-    /// Writes an output as an executor does; the files' names are of no account.
-    fn written(&self, bytes: &[u8]) -> Handed {
-        let index = self.spark.path().join("index");
-        let data = self.spark.path().join("data");
-        let _ = fs::remove_file(&index);
-        let _ = fs::remove_file(&data);
-        let offsets = [0, bytes.len() as u64 / 2, bytes.len() as u64];
-        fs::write(&index, offsets.map(u64::to_be_bytes).concat()).unwrap();
-        fs::write(&data, bytes).unwrap();
-        let [index, data] = [index, data].map(|path| File::open(path).unwrap());
-        let owner = index.metadata().unwrap().uid();
-        Handed::check(index, Some(data), owner).unwrap()
-    }
-
-    fn owner(&self) -> u32 {
-        fs::metadata(self.kept.path()).unwrap().uid()
-    }
-
-    fn names(&self) -> Vec<String> {
-        let names = fs::read_dir(self.kept.path()).unwrap();
-        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.collect();
-        names.sort();
-        names
-    }
-
-    /// A store after a restart, and how many names went.
-    fn recovered(&self) -> (Store, usize) {
-        let store = self.store(1 << 30);
-        let removed = store.recover(self.owner()).unwrap();
-        (store, removed)
-    }
-}
-
-fn bytes_of(store: &Store, id: OutputId) -> Option<Vec<u8>> {
-    store
-        .find(id)
-        .map(|found| fs::read(&found.files.data).unwrap())
-}
 
 #[test]
 fn an_output_outlives_the_files_that_were_handed_over() {
@@ -144,101 +76,6 @@ fn a_shuffle_goes_and_the_others_stay() {
     assert!(matches!(refused, KeepError::Ended), "{refused}");
 }
 
-#[test]
-fn a_restart_finds_what_is_whole() {
-    let place = TestStore::new();
-    let store = place.store(1 << 30);
-    for map in 0..10 {
-        store
-            .keep(id(map), place.written(&[map as u8; 100]))
-            .unwrap();
-    }
-    drop(store);
-    let (store, removed) = place.recovered();
-    assert_eq!((store.holding().outputs, removed), (10, 0));
-    assert_eq!(bytes_of(&store, id(7)).unwrap(), [7; 100]);
-    // A generation of before is not used again.
-    store.keep(id(7), place.written(b"new")).unwrap();
-    assert!(place.names().contains(&"3_7_11.index".to_owned()));
-}
-
-#[test]
-fn an_index_or_a_data_file_that_is_torn_at_any_byte_is_found() {
-    let place = TestStore::new();
-    for (part, bytes) in [("3_1_1.index", 24), ("3_1_1.data", 9)] {
-        for end in 0..bytes {
-            let store = place.store(1 << 30);
-            store.keep(id(1), place.written(b"all of it")).unwrap();
-            drop(store);
-            let file = File::options()
-                .write(true)
-                .open(place.kept.path().join(part));
-            file.unwrap().set_len(end).unwrap();
-            let (store, removed) = place.recovered();
-            assert_eq!(
-                (store.holding().outputs, removed),
-                (0, 2),
-                "{part} of {end} bytes"
-            );
-            assert!(place.names().is_empty());
-        }
-    }
-}
-
-#[test]
-fn a_crash_between_the_two_links_leaves_no_output() {
-    let place = TestStore::new();
-    let store = place.store(1 << 30);
-    store.keep(id(1), place.written(b"old")).unwrap();
-    drop(store);
-    // The data file of the next generation was linked, its index was not.
-    let data = place.kept.path().join("3_1_2.data");
-    fs::write(data, b"newer").unwrap();
-    let (store, removed) = place.recovered();
-    assert_eq!(removed, 1);
-    assert_eq!(bytes_of(&store, id(1)).unwrap(), b"old");
-    // And one that crashed before it removed the older links.
-    fs::copy(
-        place.kept.path().join("3_1_1.data"),
-        place.kept.path().join("3_1_9.data"),
-    )
-    .unwrap();
-    fs::copy(
-        place.kept.path().join("3_1_1.index"),
-        place.kept.path().join("3_1_9.index"),
-    )
-    .unwrap();
-    let (store, removed) = place.recovered();
-    assert_eq!((store.holding().outputs, removed), (1, 2));
-    assert_eq!(place.names(), ["3_1_9.data", "3_1_9.index"]);
-}
-
-#[test]
-fn what_is_not_the_services_is_not_served() {
-    let place = TestStore::new();
-    let secret = place.spark.path().join("secret");
-    fs::write(&secret, b"all of it").unwrap();
-    let store = place.store(1 << 30);
-    store.keep(id(1), place.written(b"all of it")).unwrap();
-    drop(store);
-    let data = place.kept.path().join("3_1_1.data");
-    fs::remove_file(&data).unwrap();
-    std::os::unix::fs::symlink(&secret, &data).unwrap();
-    for name in [
-        "3_01_1.data",
-        "3_1.index",
-        "-3_1_1.index",
-        "x",
-        "3_1_1_1.data",
-    ] {
-        fs::write(place.kept.path().join(name), b"").unwrap();
-    }
-    let (store, removed) = place.recovered();
-    assert_eq!((store.holding().outputs, removed), (0, 7));
-    assert!(place.names().is_empty());
-    assert!(secret.exists());
-}
-
 /// A file system of its own, where there is one for tests.
 #[test]
 fn files_of_another_file_system_are_kept_open() {
@@ -269,28 +106,6 @@ fn files_of_another_file_system_are_kept_open() {
     );
     assert_eq!(store.forget(3).outputs, 5);
     store.keep(id(6), place.written(b"again")).unwrap();
-}
-
-#[test]
-fn only_names_that_the_store_writes_are_read() {
-    for name in [
-        "3_1_2.data",
-        "0_0_0.index",
-        "2147483647_9223372036854775807_1.data",
-    ] {
-        assert_eq!(Link::parse(name).unwrap().name(), name);
-    }
-    for name in [
-        "",
-        ".data",
-        "3_1_2.crc",
-        "3_1_2_.data",
-        "+3_1_2.data",
-        "3_1_ 2.data",
-        "3_1_2.data.data",
-    ] {
-        assert_eq!(Link::parse(name), None, "{name}");
-    }
 }
 
 #[test]

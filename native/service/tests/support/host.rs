@@ -1,5 +1,5 @@
 //! A host with its service, in this process.
-#![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
+#![allow(clippy::unwrap_used, dead_code)] // Test code; each file of tests uses some.
 
 use faro_endpoint::FabricChoice;
 use faro_service::{Listener, Options, Service, Users, CONNECTIONS};

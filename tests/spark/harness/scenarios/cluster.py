@@ -41,10 +41,10 @@ SCENARIOS = [
         no_log_has=SECRETS,
         waits=True,
     ),
-    # Thousands of map outputs, 16 tasks, and few open files.
+    # Thousands of map outputs, 16 tasks, and few open files, which are closed while they are read.
     Scenario(
         "node-service-many",
-        ["manyLentRows", "manyLentRecords"],
+        ["manyLentRows", "manyLentRecords", "lentFileLostHalfRead"],
         {"spark.faro.service.directory": f"{SCRATCH}/service"},
         node_service=True,
         cores=8,

@@ -52,6 +52,7 @@ public final class Jobs {
         ElasticCases.register(known);
         NodeServiceCases.register(known);
         LentCases.register(known);
+        ManyLentCases.register(known);
         ServiceCases.register(known);
         RowCases.register(known);
         RowLifeCases.register(known);

@@ -36,8 +36,6 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   private final BitSet replaced = new BitSet();
   /** The source that was fetched for the last one of these parts; {@code null}: none was fetched. */
   private volatile RecordSource replacement;
-  /** The index of that part. */
-  private int replacementOf;
 
   /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */
   FileRecords(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
@@ -112,7 +110,6 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     close();
     RecordSource fetched = network.fetch(files.address(), parts.only(i));
     replacement = fetched;
-    replacementOf = i;
     InputStream bytes = fetched == null ? null : fetched.open();
     if (bytes == null) {
       throw unreadable(i, cause);
@@ -157,7 +154,7 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     if (!handedOut) {
       replaced.clear(i);
       leave(i, problem.toString(), false);
-    } else if (i == replacementOf && replacement != null) {
+    } else if (i == replaced.length() - 1 && replacement != null) {
       replacement.failed(problem, decompressing && end - first == 1, true);
     }
   }

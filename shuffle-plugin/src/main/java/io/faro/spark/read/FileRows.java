@@ -27,6 +27,8 @@ final class FileRows implements RowSource {
   private int counted;
   /** The part that was resolved last; -1: none. */
   private int resolved = -1;
+  /** How often it was. */
+  private int tries;
   /** A part that Spark reads, because native code could not; {@code null}: none. */
   private StreamRows bySpark;
 
@@ -74,9 +76,10 @@ final class FileRows implements RowSource {
   @Override
   public boolean resolve(int part) throws IOException, FetchFailedException {
     int at = first + part;
-    // Asked a second time, the endpoint has not taken them.
-    boolean found = at != resolved && find(at);
+    // Asked again, the endpoint has not taken the files, or has closed them already.
+    tries = at == resolved ? tries + 1 : 1;
     resolved = at;
+    boolean found = tries <= files.tries() && find(at);
     if (!found) {
       failed(part, "its files are not there, or do not fit each other", false, false);
     }

@@ -12,6 +12,14 @@ interface LocalFiles {
   /** Makes the files of a part's map output known to the endpoint; false: there are none. */
   boolean resolve(Parts parts, int i) throws Exception;
 
+  /**
+   * Returns how often {@link #resolve} may be called for one part before the part is given up: more than once where the
+   * endpoint may close the files again before they are read.
+   */
+  default int tries() {
+    return 1;
+  }
+
   /** A part as Spark reads it. */
   ManagedBuffer bySpark(Parts parts, int i) throws Exception;
 

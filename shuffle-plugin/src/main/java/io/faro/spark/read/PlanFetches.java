@@ -49,7 +49,7 @@ final class PlanFetches {
       plan.host.forEach((address, parts) -> local.accept(parts, new HostFiles(address, blocks, readers.outputs,
           readers.endpoint, readers.directories.of(address, blocks, context))));
       plan.lent.forEach((address, parts) -> local.accept(
-          parts, new LentFiles(address, readers.lender, readers.endpoint, fetches.notLent)));
+          parts, new LentFiles(address, readers.lender, LentPart.Files.of(readers.endpoint), fetches.notLent)));
       fetches.fetch(plan);
       started = true;
       return fetches;

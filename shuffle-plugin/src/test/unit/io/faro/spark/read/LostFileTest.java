@@ -4,12 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import io.faro.rows.MemorySlices;
-import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
-import java.io.InputStream;
-import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -19,7 +15,6 @@ import java.util.List;
 import org.apache.spark.FetchFailed;
 import org.apache.spark.TaskContext;
 import org.apache.spark.executor.TempShuffleReadMetrics;
-import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.storage.BlockManagerId;
 import org.junit.jupiter.api.Test;
@@ -37,74 +32,12 @@ class LostFileTest {
   private final PartFailure failure = new PartFailure(null, null);
   private final TaskContext context = org.apache.spark.TaskContext$.MODULE$.empty();
   private final List<Integer> fetched = new ArrayList<>();
-  private final List<Integer> left = new ArrayList<>();
   private Records blocks = new Records("lz4");
   /** The bytes that the network returns for the part; {@code null}: the fetch fails. */
   private byte[] answer;
   private boolean isLent = true;
+  private GivenFiles files;
   private RecordIterator records;
-
-  /** A part whose bytes from {@code end} on cannot be read. */
-  private static final class Lost extends ManagedBuffer implements NativeBytes {
-    private final byte[] bytes;
-    private final int end;
-
-    Lost(byte[] bytes, int end) {
-      this.bytes = bytes;
-      this.end = end;
-    }
-
-    @Override
-    public long size() {
-      return bytes.length;
-    }
-
-    @Override
-    public InputStream createInputStream() {
-      return new ArrayStream() {
-        private final InputStream first = new ByteArrayInputStream(bytes, 0, end);
-
-        @Override
-        public int read(byte[] to, int offset, int length) throws IOException {
-          int read = first.read(to, offset, Math.min(length, 1_000));
-          if (read < 0 && end < bytes.length) {
-            throw new IOException("lent no more");
-          }
-          return read;
-        }
-      };
-    }
-
-    @Override
-    public ByteBuffer nioByteBuffer() {
-      throw new AssertionError("it is read as a stream");
-    }
-
-    @Override
-    public void addTo(MemorySlices slices) {
-      throw new AssertionError("it is read as a stream");
-    }
-
-    @Override
-    public ManagedBuffer retain() {
-      return this;
-    }
-
-    @Override
-    public ManagedBuffer release() {
-      return this;
-    }
-
-    @Override
-    public Object convertToNetty() {
-      throw new AssertionError("it is read here");
-    }
-
-    /** Absent before Spark 4.0: hence no annotation. */
-    public Object convertToNettyForSsl() {
-      return convertToNetty();
-    }
-  }
 
   /** Two small parts, and a large one between them. */
   private byte[][] bytes() throws IOException {
@@ -125,48 +58,14 @@ class LostFileTest {
 
   private RecordSource fetch(BlockManagerId address, Parts part) {
     fetched.add(part.mapIndex(0));
-    ManagedBuffer[] buffers = {answer == null ? null : blocks.buffer(answer)};
     Throwable[] causes = {answer == null ? new IOException("gone") : null};
-    GroupBuffer buffer = new GroupBuffer(new Group(address, part, 0), buffers, causes);
-    InputStream handle = new ByteArrayInputStream(new byte[0]) {
-      @Override
-      public void close() {
-        buffer.release();
-      }
-    };
-    SecondFetch none = new SecondFetch(null, failure);
-    return new GroupRecords(new FetchedGroup(buffer, handle, none, failure), blocks.decompression, failure);
+    return blocks.group(
+        part, new byte[][] {answer}, causes, new SecondFetch(null, failure), failure, () -> { });
   }
 
   /** Reads parts of which number {@link #LOST} ends at {@code end}. */
   private List<String> read(byte[][] bytes, int end) {
-    LocalFiles files = new LocalFiles() {
-      @Override
-      public BlockManagerId address() {
-        return Blocks.address("1");
-      }
-
-      @Override
-      public boolean resolve(Parts of, int i) {
-        throw new AssertionError("its files are known");
-      }
-
-      @Override
-      public ManagedBuffer bySpark(Parts of, int i) {
-        return new Lost(bytes[i], i == LOST ? end : bytes[i].length);
-      }
-
-      @Override
-      public boolean leave(Parts of, int i, String problem, boolean corrupt) {
-        left.add(i);
-        return isLent;
-      }
-
-      @Override
-      public boolean lost(Parts of, int i, String problem) {
-        return isLent;
-      }
-    };
+    files = new GivenFiles(isLent, i -> new LostPart(bytes[i], i == LOST ? end : bytes[i].length));
     Deque<RecordSource> sources = new ArrayDeque<>(Collections.singletonList(new FileRecords(
         parts(bytes.length), 0, bytes.length, files, null, blocks.decompression, failure, this::fetch, metrics)));
     records = new RecordIterator(
@@ -199,7 +98,7 @@ class LostFileTest {
       fetched.clear();
       assertEquals(Records.expected(BLOCKS + 2), read(bytes, end), codec + " from " + end);
       assertEquals(Collections.singletonList(LOST), fetched);
-      assertEquals(Collections.emptyList(), left);
+      assertEquals(Collections.emptyList(), files.left);
       assertEquals(0, blocks.held());
     }
   }

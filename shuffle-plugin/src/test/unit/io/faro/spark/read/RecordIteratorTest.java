@@ -6,11 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
-import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
@@ -28,7 +26,6 @@ import org.apache.spark.network.util.MapConfigProvider;
 import org.apache.spark.network.util.TransportConf;
 import org.apache.spark.serializer.SerializerInstance;
 import org.apache.spark.shuffle.FetchFailedException;
-import org.apache.spark.storage.BlockManagerId;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -46,7 +43,7 @@ class RecordIteratorTest {
   private final List<Integer> fetchedAgain = new ArrayList<>();
   /** The buffers that come when a part is fetched once more. */
   private final Deque<ManagedBuffer> answers = new ArrayDeque<>();
-  private final List<String> leftToTheNetwork = new ArrayList<>();
+  private List<String> leftToTheNetwork;
   private int handlesClosed;
   private Records blocks = new Records("lz4");
 
@@ -84,22 +81,9 @@ class RecordIteratorTest {
   }
 
   private GroupRecords group(byte[][] bytes, Throwable... causes) {
-    ManagedBuffer[] buffers = new ManagedBuffer[bytes.length];
-    for (int i = 0; i < bytes.length; i++) {
-      buffers[i] = bytes[i] == null ? null : blocks.buffer(bytes[i]);
-    }
-    GroupBuffer buffer = new GroupBuffer(new Group(Blocks.address("1"), parts(bytes.length), 0), buffers,
-        causes.length == 0 ? null : causes);
-    InputStream handle = new ByteArrayInputStream(new byte[0]) {
-      @Override
-      public void close() {
-        handlesClosed++;
-        buffer.release();
-      }
-    };
     SecondFetch secondFetch = new SecondFetch(new PartFetch(new Again(), context), failure);
-    return new GroupRecords(
-        new FetchedGroup(buffer, handle, secondFetch, failure), blocks.decompression, failure);
+    return blocks.group(parts(bytes.length), bytes, causes.length == 0 ? null : causes, secondFetch, failure,
+        () -> handlesClosed++);
   }
 
   private RecordIterator records(SerializerInstance serializer, RecordSource... sources) {
@@ -241,35 +225,15 @@ class RecordIteratorTest {
     Path file = directory.resolve("data");
     Files.write(file, Arrays.copyOf(all.toByteArray(), all.size() - cut));
     TransportConf conf = new TransportConf("shuffle", new MapConfigProvider(Collections.emptyMap()));
-    Parts parts = parts(bytes.length);
-    LocalFiles local = new LocalFiles() {
-      @Override
-      public BlockManagerId address() {
-        return Blocks.address("own");
+    GivenFiles local = new GivenFiles(gone != null, i -> {
+      if (gone != null && gone.contains(i)) {
+        throw new IOException("lent no more");
       }
-
-      @Override
-      public boolean resolve(Parts of, int i) {
-        throw new AssertionError("Spark finds the files");
-      }
-
-      @Override
-      public ManagedBuffer bySpark(Parts of, int i) throws IOException {
-        if (gone != null && gone.contains(i)) {
-          throw new IOException("lent no more");
-        }
-        return new FileSegmentManagedBuffer(conf, new File(file.toString()), starts[i], starts[i + 1] - starts[i]);
-      }
-
-      @Override
-      public boolean leave(Parts of, int i, String problem, boolean corrupt) {
-        if (gone != null) {
-          leftToTheNetwork.add((corrupt ? "corrupt " : "gone ") + i);
-        }
-        return gone != null;
-      }
-    };
-    return new FileRecords(parts, 0, bytes.length, local, null, blocks.decompression, failure, null, metrics);
+      return new FileSegmentManagedBuffer(conf, new File(file.toString()), starts[i], starts[i + 1] - starts[i]);
+    });
+    leftToTheNetwork = local.left;
+    return new FileRecords(
+        parts(bytes.length), 0, bytes.length, local, null, blocks.decompression, failure, null, metrics);
   }
 
   @Test

@@ -2,7 +2,9 @@ package io.faro.spark.read;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.InputStream;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.SparkConf;
@@ -61,6 +63,27 @@ final class Records {
     ByteBuf buffer = Unpooled.directBuffer(bytes.length).writeBytes(bytes);
     made.add(buffer);
     return new NettyManagedBuffer(buffer);
+  }
+
+  /**
+   * Returns a source of parts that have arrived together; {@code null} bytes: a part did not, for the reason in {@code
+   * causes}. {@code closed} runs each time that it is closed.
+   */
+  GroupRecords group(Parts parts, byte[][] bytes, Throwable[] causes, SecondFetch secondFetch, PartFailure failure,
+      Runnable closed) {
+    ManagedBuffer[] buffers = new ManagedBuffer[bytes.length];
+    for (int i = 0; i < bytes.length; i++) {
+      buffers[i] = bytes[i] == null ? null : buffer(bytes[i]);
+    }
+    GroupBuffer buffer = new GroupBuffer(new Group(Blocks.address("1"), parts, 0), buffers, causes);
+    InputStream handle = new ByteArrayInputStream(new byte[0]) {
+      @Override
+      public void close() {
+        closed.run();
+        buffer.release();
+      }
+    };
+    return new GroupRecords(new FetchedGroup(buffer, handle, secondFetch, failure), decompression, failure);
   }
 
   /** Buffers that were not released. */
