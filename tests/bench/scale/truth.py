@@ -43,8 +43,8 @@ def write(target: Path, heats: list, root: Path) -> str:
             "## `faro advise` against what was measured",
             (
                 "The event logs of stock Spark's runs of the section on scale factor 10 were given "
-                "to `faro advise`. Its least and expected constants are of other runs; the "
-                "most for a row is of q78 and q14a here. *Predicted*, "
+                "to `faro advise`. Its constants for rows are fitted to these and to earlier runs "
+                "of these queries, the others are of other workloads. *Predicted*, "
                 "*expected* and *saved* are parts of the job's time; the error is expected less "
                 "saved, in points. Single runs differ by some points from each other."
             ),

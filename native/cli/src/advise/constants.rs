@@ -1,9 +1,9 @@
 //! Measured savings: the only table of constants of the model. docs/advise.md has the same.
 //!
-//! From docs/benchmarks.md: "Spark workloads" (Spark 4.3.0, Faro 64526d9, 2026-11-25), side "Faro" against
-//! "stock Spark"; "Transport ladder" (Faro 9c2a235, 2026-11-21), 8 clients, Faro tcp against Netty; "TPC-DS
-//! queries" (Faro 435d1c7, 2026-11-23) for what is not told from nothing; and "Scale factor 10" (Faro fbd4388,
-//! 2026-11-25), whose queries run once, in code that the JVM has just compiled, for the upper end of a row.
+//! From docs/benchmarks.md: "Scale factor 10" (Spark 4.3.0, Faro fbd4388, 2026-11-25; and Faro f2e82702,
+//! 2026-11-26, with the event logs of both sides) for the rows of Spark SQL; "Spark workloads" (Faro 64526d9,
+//! 2026-11-25), side "Faro" against "stock Spark"; "Transport ladder" (Faro 9c2a235, 2026-11-21), 8 clients,
+//! Faro tcp against Netty; and "TPC-DS queries" (Faro 435d1c7, 2026-11-23) for what is not told from nothing.
 
 /// Seconds of tasks for one unit: the lower end, the expected value and the upper end.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
@@ -22,7 +22,8 @@ const fn range(low: f64, expected: f64, high: f64) -> CostRange {
 }
 
 pub const MEASURED: &str =
-    "docs/benchmarks.md: Spark workloads at 64526d9, ladder at 9c2a235, TPC-DS at 435d1c7 and fbd4388";
+    "docs/benchmarks.md: scale factor 10 at fbd4388 and f2e82702, Spark workloads at 64526d9, ladder at 9c2a235, \
+     TPC-DS at 435d1c7";
 
 /// A block that a task of Spark SQL reads, local ones too. A1: the stage that reads took 2.25 s less on
 /// 2 cores for 160,000 blocks; M600x200 and R3000 of "Many tiny tasks" have the ends.
@@ -32,17 +33,22 @@ pub const ROW_BLOCK_WRITTEN: CostRange = range(5e-6, 10e-6, 40e-6);
 /// A remote block of other shuffles, for which only the transport changes. Ladder, A1 and 1 KB: 21 µs of
 /// CPU at both ends; "Faro, Spark's reader" saves 24 µs in A1.
 pub const OTHER_REMOTE_BLOCK: CostRange = range(10e-6, 20e-6, 24e-6);
-/// A row that Spark SQL reads. The stages that read took on 2 cores: B2 0.84 s less for 24 million rows, S 0.24 s
-/// for 4 million, J 1.13 s for 9 million. Upper end: q78 at scale factor 10, 35 s of tasks less for 54 million
-/// rows read and written; q14a, 35 s for 63 million.
-pub const ROW_READ: CostRange = range(50e-9, 120e-9, 250e-9);
-/// A row that Spark SQL writes. The other stages took on 2 cores: B2 0.96 s less for 24 million rows, S and J 0.05
-/// and 0.08 s for 4 and 9 million. Upper end as for reading.
-pub const ROW_WRITTEN: CostRange = range(20e-9, 80e-9, 400e-9);
-/// A remote byte that Spark SQL reads. B1: 0.29 s less on 2 cores for 404 MB.
-pub const ROW_REMOTE_BYTE: CostRange = range(0.5e-9, 1.2e-9, 1.7e-9);
-/// A byte that Spark SQL writes. B1: no time less for 808 MB; its CPU profile says more.
-pub const ROW_BYTE_WRITTEN: CostRange = range(0.0, 0.1e-9, 0.7e-9);
+/// A byte of narrow rows that Spark SQL writes, as Spark compresses it. The 60 stages of twelve queries at scale
+/// factor 10 took 13.6 ns less at f2e82702, on a machine 1.4 times slower than at fbd4388, whose job times give 9.4;
+/// the expected value is between them. Least: S, 0.05 s less on 2 cores for 85 MB. Most: q50, 12.6 s of tasks less
+/// for 579 MB.
+pub const NARROW_BYTE_WRITTEN: CostRange = range(1.2e-9, 11.5e-9, 20e-9);
+/// A byte of narrow rows that Spark SQL reads, remote or local. The same stages took 9.0 ns less at f2e82702; the
+/// job times at fbd4388 give 6.2. Least: B2, 0.84 s less on 2 cores for 531 MB. Most: q4, 10.4 s of tasks less
+/// for 597 MB.
+pub const NARROW_BYTE_READ: CostRange = range(3e-9, 7.5e-9, 17e-9);
+/// Rows of more compressed bytes than this are wide: they have long texts. q67, with 75 bytes in a row, saved
+/// nothing. The rows of the other queries have up to 53.
+pub const NARROW_ROW: f64 = 64.0;
+/// A remote byte of wide rows, or of rows that Spark does not compress. B1: 0.29 s less on 2 cores for 404 MB.
+pub const WIDE_REMOTE_BYTE: CostRange = range(0.5e-9, 1.2e-9, 1.7e-9);
+/// A byte of such rows that is written. B1: no time less for 808 MB; its CPU profile says more.
+pub const WIDE_BYTE_WRITTEN: CostRange = range(0.0, 0.1e-9, 0.7e-9);
 /// A remote byte of other shuffles. Ladder, 64 KB to 16 MB.
 pub const OTHER_REMOTE_BYTE: CostRange = range(0.0, 0.15e-9, 0.3e-9);
 

@@ -71,6 +71,9 @@ pub struct JobStart {
     pub submitted: i64,
     #[serde(rename = "Stage IDs", default)]
     pub stages: Vec<u64>,
+    /// Of the same stages, also of those that are skipped because their shuffle exists.
+    #[serde(rename = "Stage Infos", default)]
+    pub stage_infos: Vec<StageInfo>,
     #[serde(rename = "Properties", default)]
     pub properties: Option<HashMap<String, String>>,
 }
@@ -105,8 +108,17 @@ pub struct StageInfo {
     pub completed: Option<i64>,
 }
 
+impl StageInfo {
+    /// The RDD that the stage computes. The others of a stage are its ancestors, which were made before it.
+    pub fn rdd(&self) -> Option<u64> {
+        self.rdds.iter().filter_map(|rdd| rdd.id).max()
+    }
+}
+
 #[derive(Debug, Deserialize)]
 pub struct RddInfo {
+    #[serde(rename = "RDD ID", default)]
+    pub id: Option<u64>,
     #[serde(rename = "Name", default)]
     pub name: String,
     /// JSON in a text: `{"id":"4","name":"Exchange"}`.

@@ -44,6 +44,8 @@ pub struct StageFigures {
     #[serde(skip)]
     pub parents: Vec<u64>,
     #[serde(skip)]
+    pub rdd: Option<u64>,
+    #[serde(skip)]
     pub group: Option<usize>,
 }
 
@@ -79,10 +81,15 @@ impl StageFigures {
         self.write_ms += m.write.write_ns as f64 / 1e6;
     }
 
-    fn describe(&mut self, info: &StageInfo) {
-        self.name = shortened(&info.name);
+    fn identify(&mut self, info: &StageInfo) {
         self.parents.clone_from(&info.parents);
         self.parents.truncate(1_000);
+        self.rdd = info.rdd().or(self.rdd);
+    }
+
+    fn describe(&mut self, info: &StageInfo) {
+        self.name = shortened(&info.name);
+        self.identify(info);
         for rdd in &info.rdds {
             if rdd.name.starts_with("ShuffledRowRDD") {
                 self.reads_rows = true;
@@ -173,6 +180,11 @@ impl LoggedApplication {
                 stage.group = stage.group.or(group);
             }
         }
+        for info in &job.stage_infos {
+            if let Some(stage) = self.stage(info.id) {
+                stage.identify(info);
+            }
+        }
         if let Some(group) = group.and_then(|g| self.groups.get_mut(g)) {
             group.jobs += 1;
         }
@@ -204,8 +216,7 @@ impl LoggedApplication {
         }
     }
 
-    /// Called when no event follows: jobs whose end is missing end with their last stage, and the blocks
-    /// that a stage read are attributed to the stages that wrote them.
+    /// Called when no event follows: jobs whose end is missing end with their last stage.
     pub fn finish(&mut self) {
         let last = self.stages.values().map(|s| s.end).max().unwrap_or(0);
         for (_, (from, group)) in std::mem::take(&mut self.running) {
@@ -214,23 +225,6 @@ impl LoggedApplication {
                 group.time.add(from, last);
             }
         }
-        let mut written: Vec<(u64, f64)> = Vec::new();
-        for stage in self.stages.values() {
-            let blocks = (stage.remote_blocks + stage.local_blocks) as f64;
-            let parents = stage.parents.iter();
-            let bytes = |id: &u64| self.stages.get(id).map_or(0, |s| s.bytes_written) as f64;
-            let all: f64 = parents.clone().map(bytes).sum();
-            if all > 0.0 {
-                written.extend(parents.map(|id| (*id, blocks * bytes(id) / all)));
-            }
-        }
-        for (id, blocks) in written {
-            if let Some(stage) = self.stages.get_mut(&id) {
-                stage.blocks_written += blocks;
-            }
-        }
-        // A job of a query that was never run has stages without tasks.
-        self.stages.retain(|_, stage| stage.tasks > 0);
     }
 
     fn stage(&mut self, id: u64) -> Option<&mut StageFigures> {

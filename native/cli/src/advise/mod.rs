@@ -1,6 +1,7 @@
 //! `faro advise`: whether Faro would help an application, from the event log of a run without it.
 //!
-//! `source` opens and decompresses, `lines` and `event` read, `reader` and `figures` add up, `model`
+//! `source` opens and decompresses, `lines` and `event` read, `reader` and `figures` add up, `writers` finds
+//! which stages wrote what a stage read, `model`
 //! estimates with `constants`, `report` decides, `text` and `html` show. docs/advise.md explains it.
 
 mod args;
@@ -16,6 +17,7 @@ mod source;
 mod spans;
 mod text;
 pub(crate) mod units;
+mod writers;
 
 pub use args::AdviseArgs;
 

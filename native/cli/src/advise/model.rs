@@ -62,8 +62,9 @@ impl Gain {
     }
 }
 
-/// The part of the stage's task time that Faro would save, and the largest cause of it.
-pub fn estimate(stage: &StageFigures) -> (Gain, Reason) {
+/// The part of the stage's task time that Faro would save, and the largest cause of it. `compressed`: whether
+/// Spark compressed the shuffles.
+pub fn estimate(stage: &StageFigures, compressed: bool) -> (Gain, Reason) {
     let run = stage.run_ms as f64 / 1e3;
     if run <= 0.0 {
         return (Gain::default(), Reason::Nothing);
@@ -73,16 +74,24 @@ pub fn estimate(stage: &StageFigures) -> (Gain, Reason) {
     if stage.reads_rows {
         let all = remote_blocks + stage.local_blocks as f64;
         blocks = blocks.plus(Gain::of(all, c::ROW_BLOCK_READ));
-        rows = rows.plus(Gain::of(stage.rows_read as f64, c::ROW_READ));
-        bytes = bytes.plus(Gain::of(remote_bytes, c::ROW_REMOTE_BYTE));
+        let read = remote_bytes + stage.local_bytes as f64;
+        if compressed && narrow(read, stage.rows_read) {
+            rows = rows.plus(Gain::of(read, c::NARROW_BYTE_READ));
+        } else {
+            bytes = bytes.plus(Gain::of(remote_bytes, c::WIDE_REMOTE_BYTE));
+        }
     } else {
         blocks = blocks.plus(Gain::of(remote_blocks, c::OTHER_REMOTE_BLOCK));
         bytes = bytes.plus(Gain::of(remote_bytes, c::OTHER_REMOTE_BYTE));
     }
     if stage.writes_rows {
         blocks = blocks.plus(Gain::of(stage.blocks_written, c::ROW_BLOCK_WRITTEN));
-        rows = rows.plus(Gain::of(stage.rows_written as f64, c::ROW_WRITTEN));
-        bytes = bytes.plus(Gain::of(stage.bytes_written as f64, c::ROW_BYTE_WRITTEN));
+        let written = stage.bytes_written as f64;
+        if compressed && narrow(written, stage.rows_written) {
+            rows = rows.plus(Gain::of(written, c::NARROW_BYTE_WRITTEN));
+        } else {
+            bytes = bytes.plus(Gain::of(written, c::WIDE_BYTE_WRITTEN));
+        }
     }
     let wait = wait_saved(stage);
     let mut all = blocks.plus(rows).plus(bytes);
@@ -105,6 +114,10 @@ pub fn estimate(stage: &StageFigures) -> (Gain, Reason) {
         _ => Reason::Nothing,
     };
     (gain, reason)
+}
+
+fn narrow(bytes: f64, rows: u64) -> bool {
+    bytes <= rows as f64 * c::NARROW_ROW
 }
 
 /// Seconds of fetch wait that Faro may save at most.
@@ -134,5 +147,63 @@ impl StageVerdict {
         } else {
             Self::DoesNotHelp
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1_000_000;
+
+    /// A stage that reads and writes 100 MB of rows of so many bytes in 100 s of tasks.
+    fn stage(row: u64) -> StageFigures {
+        StageFigures {
+            run_ms: 100_000,
+            remote_blocks: 50,
+            local_blocks: 50,
+            remote_bytes: 50 * MB,
+            local_bytes: 50 * MB,
+            rows_read: 100 * MB / row,
+            bytes_written: 100 * MB,
+            rows_written: 100 * MB / row,
+            reads_rows: true,
+            writes_rows: true,
+            ..StageFigures::default()
+        }
+    }
+
+    #[test]
+    fn narrow_rows_save_by_their_bytes() {
+        let (gain, _) = estimate(&stage(20), true);
+        assert!((gain.expected - 0.019).abs() < 0.001, "{gain:?}");
+        let more = StageFigures {
+            bytes_written: 1000 * MB,
+            rows_written: 50 * MB,
+            ..stage(20)
+        };
+        let (gain, reason) = estimate(&more, true);
+        assert!((gain.expected - 0.1225).abs() < 0.001, "{gain:?}");
+        assert!(gain.low < gain.expected && gain.expected < gain.high);
+        assert_eq!(reason, Reason::RowStreams);
+    }
+
+    #[test]
+    fn wide_rows_and_uncompressed_ones_promise_little() {
+        for (row, compressed) in [(100, true), (20, false)] {
+            let (gain, reason) = estimate(&stage(row), compressed);
+            assert!(gain.high < 0.004, "{gain:?}");
+            assert_eq!(reason, Reason::Nothing);
+        }
+    }
+
+    #[test]
+    fn nothing_is_saved_where_nothing_is_shuffled() {
+        let none = StageFigures {
+            run_ms: 100_000,
+            ..StageFigures::default()
+        };
+        let (gain, reason) = estimate(&none, true);
+        assert_eq!((gain.high, reason), (0.0, Reason::Nothing));
     }
 }

@@ -5,6 +5,7 @@ use super::event::{self, is_read};
 use super::figures::LoggedApplication;
 use super::lines::{LogLine, LogLines};
 use super::source::{self, Log, SourceError};
+use super::writers;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 use std::io::{self, BufReader};
@@ -76,6 +77,7 @@ pub fn read(log: &Log) -> LogContent {
         }
     }
     result.application.finish();
+    writers::attribute(&mut result.application.stages);
     result
 }
 

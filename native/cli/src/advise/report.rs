@@ -132,12 +132,13 @@ fn advised(app: &LoggedApplication, job_ms: i64) -> Vec<StageAdvice> {
     };
     let intervals: Vec<Weighted> = app.stages.values().map(interval).collect();
     let millis = shares(&intervals);
+    let compressed = app.property("spark.shuffle.compress") != "false";
     let advice = app
         .stages
         .iter()
         .zip(millis)
         .map(|((&id, figures), millis)| {
-            let (gain, reason) = estimate(figures);
+            let (gain, reason) = estimate(figures, compressed);
             StageAdvice {
                 id,
                 wall_ms: figures.end - figures.start,
