@@ -22,7 +22,7 @@ help:
 	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
 	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/release.md)'
 	@echo 'make demo    stock Spark and Faro side by side: queries, a repartition, a sort, a join (6 minutes)'
-	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (45 minutes)'
+	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (an hour)'
 	@echo 'make test-release   uses what make release made: spark-submit --packages, pip, the command faro (5 minutes)'
 	@echo 'make test-tpcds     all TPC-DS queries, Faro against stock Spark, on two versions (90 minutes)'
 	@echo 'make test-containers  executors in cgroups of a default container size, with 4 and 16 tasks, as root'
