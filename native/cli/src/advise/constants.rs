@@ -33,7 +33,7 @@ pub const ROW_BLOCK_WRITTEN: CostRange = range(5e-6, 10e-6, 40e-6);
 /// A remote block of other shuffles, for which only the transport changes. Ladder, A1 and 1 KB: 21 µs of
 /// CPU at both ends; "Faro, Spark's reader" saves 24 µs in A1.
 pub const OTHER_REMOTE_BLOCK: CostRange = range(10e-6, 20e-6, 24e-6);
-/// A byte of narrow rows that Spark SQL writes, as Spark compresses it. The 60 stages of twelve queries at scale
+/// A byte of narrow rows that Spark SQL writes, as Spark compresses it. The 111 stages of twelve queries at scale
 /// factor 10 took 13.6 ns less at f2e82702, on a machine 1.4 times slower than at fbd4388, whose job times give 9.4;
 /// the expected value is between them. Least: S, 0.05 s less on 2 cores for 85 MB. Most: q50, 12.6 s of tasks less
 /// for 579 MB.
