@@ -1,5 +1,6 @@
 """Compiles Java programs that run on every Spark version."""
 
+import fcntl
 import shutil
 import subprocess
 import zipfile
@@ -16,10 +17,18 @@ def java_jar(name, sources, class_path=(), against=COMPILE_AGAINST):
     """A jar of these sources under target/tests-spark; built again when one of them, or a jar that
     they are compiled against besides Spark's (of the version `against`), is newer."""
     jar = ROOT / "target" / "tests-spark" / f"{name}.jar"
-    inputs = [*sources, *class_path]
-    if jar.exists() and all(i.stat().st_mtime < jar.stat().st_mtime for i in inputs):
-        return jar
-    classes = jar.parent / f"{name}-classes"
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    # Several suites may run at a time; the others wait for the one that compiles.
+    with jar.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        inputs = [*sources, *class_path]
+        if not jar.exists() or any(i.stat().st_mtime >= jar.stat().st_mtime for i in inputs):
+            _compile(jar, sources, class_path, against)
+    return jar
+
+
+def _compile(jar, sources, class_path, against):
+    classes = jar.parent / f"{jar.stem}-classes"
     shutil.rmtree(classes, ignore_errors=True)
     classes.mkdir(parents=True)
     home = spark_home.ensure(spark_home.versions_named([against])[0])
@@ -41,7 +50,6 @@ def java_jar(name, sources, class_path=(), against=COMPILE_AGAINST):
     part = jar.with_suffix(".part")
     spark_home.run(["jar", "cf", part, "-C", classes, "."])
     part.rename(jar)
-    return jar
 
 
 def command():
