@@ -61,7 +61,9 @@ def test_two_lanes_run_at_a_time(phases, monkeypatch, tmp_path, capsys):
 
 
 def test_a_failed_phase_is_named_and_the_next_ones_run(phases, monkeypatch, tmp_path, capsys):
-    bad = script(tmp_path / "bad", "#!/bin/sh\necho 'FAILED a.py::b - c'\necho '4 passed, 1 failed'\n")
+    bad = script(
+        tmp_path / "bad", "#!/bin/sh\necho 'FAILED a.py::b - c'\necho '4 passed, 1 failed'\n"
+    )
     good = script(tmp_path / "good", "#!/bin/sh\necho '2 passed, 0 failed, 3 skipped'\n")
     silent = script(tmp_path / "silent", "#!/bin/sh\n")
     found = [phase(phases, *pair) for pair in [("a", bad), ("b", good), ("c", silent)]]
