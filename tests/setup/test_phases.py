@@ -25,13 +25,19 @@ exit 1
 """
 
 
-@pytest.fixture
-def phases(tmp_path, monkeypatch):
-    """The program `tests/run` as a module that writes its logs elsewhere and fetches nothing."""
+def loaded():
+    """The program `tests/run` as a module."""
     loader = importlib.machinery.SourceFileLoader("phases", str(TESTS / "run"))
     spec = importlib.util.spec_from_loader("phases", loader)
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def phases(tmp_path, monkeypatch):
+    """`tests/run`, which writes its logs elsewhere."""
+    module = loaded()
     monkeypatch.setattr(module, "LOGS", tmp_path / "logs")
     return module
 
@@ -77,11 +83,11 @@ def test_an_interrupt_ends_all_lanes(tmp_path):
     waits = script(tmp_path / "waits", '#!/bin/sh\necho $$ >"$1.pid"\nexec sleep 600\n')
     late = tmp_path / "late"
     program = f"""
-import importlib.machinery, importlib.util, sys
+import sys
 from pathlib import Path
-loader = importlib.machinery.SourceFileLoader("phases", {str(TESTS / "run")!r})
-module = importlib.util.module_from_spec(importlib.util.spec_from_loader("phases", loader))
-loader.exec_module(module)
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import test_phases
+module = test_phases.loaded()
 module.LOGS = Path({str(tmp_path)!r}) / "logs"
 def phase(name, command, lane):
     return module.Phase(name, command, module.closing_counts, 5, lane=lane)

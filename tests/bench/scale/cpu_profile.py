@@ -23,7 +23,6 @@ def measure(place: parts.Place, names: list[str], sides: list[str]) -> None:
     facts = {**machine.describe(place.home.name, ROOT), "revision": parts.product_revision()}
     started, others = time.monotonic(), machine.OthersWatch()
     group = workloads.tpcds_group(names, place.queries, place.tables)
-    group.conf["spark.sql.shuffle.partitions"] = "200"
     found, _ = samples.measure(
         *(place.home, place.faro_jar, place.target, sides, [group], WARM_UPS, ROUNDS, place.say),
         scratch=place.target,
@@ -49,7 +48,7 @@ def write(results: dict) -> str:
         "## Where a query's CPU goes",
         (
             f"TPC-DS ({results['tables']}), one side after the other, with `perf` on both "
-            f"executors while a query runs for the {WARM_UPS + 1}nd time; otherwise as in the "
+            "executors while a query runs for the second time; otherwise as in the "
             "section on scale factor 10. The newest call of a stack that is known decides "
             "(`tests/bench/measure/samples.py`); what Java's compiler inlined counts for its "
             "caller. What Faro can still take away is in the first four lines; what it cannot is "
