@@ -66,6 +66,27 @@ def test_two_lanes_run_at_a_time(phases, monkeypatch, tmp_path, capsys):
     assert capsys.readouterr().out.endswith("\n2 passed, 0 failed\n")
 
 
+def test_lanes_begin_and_end_between_their_neighbours(phases, monkeypatch, tmp_path):
+    says = script(
+        tmp_path / "says",
+        f"""#!/bin/sh
+echo "$1" >>{tmp_path}/said
+echo '1 passed, 0 failed'
+""",
+    )
+    found = [
+        phase(phases, name, f"{says} {name}", lane)
+        for name, lane in [("a", 0), ("b", 1), ("c", 2), ("d", 1), ("e", 0), ("f", 2), ("g", 1)]
+    ]
+    assert ran(phases, monkeypatch, found) == 0
+    order = "".join((tmp_path / "said").read_text().split())
+    assert order[0] == "a"
+    assert sorted(order[1:4]) == ["b", "c", "d"]
+    assert order.index("b") < order.index("d")
+    assert order[4] == "e"
+    assert sorted(order[5:]) == ["f", "g"]
+
+
 def test_a_failed_phase_is_named_and_the_next_ones_run(phases, monkeypatch, tmp_path, capsys):
     bad = script(
         tmp_path / "bad", "#!/bin/sh\necho 'FAILED a.py::b - c'\necho '4 passed, 1 failed'\n"

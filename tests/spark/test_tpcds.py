@@ -31,10 +31,11 @@ QUERY_LIMIT = 600  # seconds
 FARO = "faro"
 OWN = {"Reader": "spark.faro.reader", "Writer": "spark.faro.writer"}
 
-# What `make test` asks: self-joins of a WITH (q4, q11, q47), sets and rollups (q14a, q67, q75),
-# semi and anti joins (q23a, q95), joins of large tables (q72, q93), windows (q47, q51, q67), a full
-# join (q97); all sort their answer but q97. Each has rows at scale factor 0.1.
-DOZEN = ["q4", "q11", "q14a", "q23a", "q47", "q51", "q67", "q72", "q75", "q93", "q95", "q97"]
+# What `make test` asks: self-joins of a WITH (q11, q47), sets and rollups (q67, q75), semi and anti
+# joins (q23a, q95), joins of large tables (q72, q93), windows (q47, q51, q67), a full join (q97);
+# all sort their answer but q97. Each has rows at scale factor 0.1. q4 and q14a are not among them:
+# their plans are so large that both together take half as long as these ten.
+SHORT = ["q11", "q23a", "q47", "q51", "q67", "q72", "q75", "q93", "q95", "q97"]
 THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 # The settings of a pass, which are the session's.
 PASSES = {"defaults": {THRESHOLD: "10MB"}, "shuffled": {THRESHOLD: "-1"}}
@@ -46,7 +47,7 @@ def pytest_generate_tests(metafunc):
     options = metafunc.config.option
     versions = options.versions or (VERSIONS if options.all else VERSIONS[:1])
     passes = PASSES if options.all else ["shuffled"]
-    names = queries.NAMES if options.all else DOZEN
+    names = queries.NAMES if options.all else SHORT
     cases = [
         (version, settings, name)
         for version in versions

@@ -1,6 +1,17 @@
 """FaroPlugin behind another shuffle manager: Spark's own, Comet's, and those that it declines."""
 
-from .model import ANY, AQE, COMET, COMET_MANAGER, COMET_VERSION, DECLINED, FEW, PLUGIN, Scenario
+from .model import (
+    ANY,
+    AQE,
+    COMET,
+    COMET_MANAGER,
+    COMET_VERSION,
+    DECLINED,
+    FEW,
+    FEWEST,
+    PLUGIN,
+    Scenario,
+)
 
 SCENARIOS = [
     # FaroPlugin behind Spark's own manager: every kind of shuffle, and executors that are killed.
@@ -33,7 +44,7 @@ SCENARIOS = [
     # Its bytes may be anywhere, as far as Faro knows.
     Scenario(
         "behind-other-files",
-        FEW,
+        [*FEWEST],
         faro=DECLINED,
         fallback="auto",
         faro_only=True,

@@ -80,6 +80,7 @@ SCENARIOS = [
             "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
             "spark.scheduler.minRegisteredResourcesRatio": "0",
         },
+        newest=True,
         waits=True,
     ),
     Scenario(

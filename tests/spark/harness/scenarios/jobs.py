@@ -16,6 +16,13 @@ SCENARIOS = [
             "killBetweenStages",
         ],
         smoke=True,
+        # The others take the same way through what differs between versions.
+        few=(
+            *("groupByKey", "sortByKey", "someTinyBlocks", "emptyPartitions"),
+            *("sqlAggregate", "sqlJoin", "sqlWindow"),
+            *AQE,
+            *("rowTypes", "killBetweenStages"),
+        ),
     ),
     Scenario("default", RDD + BLOCKS + SQL + AQE, newest=True, jvm_defaults=True),
     Scenario(
@@ -69,7 +76,7 @@ SCENARIOS = [
     # Without adaptive execution, so that 200 partitions are read with these limits.
     Scenario(
         "small-limits",
-        [*FEW, "streams", "megabyteBlocks", *SQL],
+        [*FEW, "streams", "megabyteBlocks", "sqlOrder"],
         {
             "spark.sql.adaptive.enabled": "false",
             "spark.reducer.maxSizeInFlight": "1m",

@@ -3,8 +3,8 @@
 from .model import AUTHENTICATE, FAULTY_LIBRARY, TRIED, Scenario
 
 
-def faults(name, plan, counter, conf=None, newest=True):
-    """A scenario with injected faults: the counter shows that they happened, and the answers are
+def faults(name, plan, counters, conf=None, apart=False):
+    """A scenario with injected faults: the counters show that they happened, and the answers are
     right all the same."""
     return Scenario(
         f"faults-{name}",
@@ -17,8 +17,9 @@ def faults(name, plan, counter, conf=None, newest=True):
         faro=TRIED,
         fallback="auto",
         faro_only=True,
-        must_count=(counter,),
-        newest=newest,
+        must_count=counters,
+        newest=True,
+        apart=apart,
         waits=True,
     )
 
@@ -44,10 +45,18 @@ def executor_shape(name, fabric, cases, conf=None, must_count=()):
 
 
 SCENARIOS = [
-    faults("corrupt", "flip=5", "crcErrors"),
-    faults("disconnect", "drop=4", "retries"),
-    faults("deadline", "swallow=6", "timeouts", {"spark.faro.request.timeout": "500ms"}),
-    faults("dead-endpoint", "die=5", "fallbackReason"),
+    faults(
+        "all",
+        "flip=5,drop=7,swallow=11",
+        ("crcErrors", "retries", "timeouts"),
+        {"spark.faro.request.timeout": "500ms"},
+    ),
+    faults("corrupt", "flip=5", ("crcErrors",), apart=True),
+    faults("disconnect", "drop=4", ("retries",), apart=True),
+    faults(
+        "deadline", "swallow=6", ("timeouts",), {"spark.faro.request.timeout": "500ms"}, apart=True
+    ),
+    faults("dead-endpoint", "die=5", ("fallbackReason",)),
     # Far more is in flight than the arena holds. Nothing may be left to Spark.
     Scenario(
         "small-arena",

@@ -120,6 +120,7 @@ SCENARIOS = [
         ["switchSession", "switchRddOfQuery", "switchJobs", "switchAqe", "switchBadValue"],
         KRYO,
         faro_only=True,
+        newest=True,
         must_count=("rowReaders", "rowWriters", "groupedReaders"),
     ),
     # And one that was submitted without it: fallback=never does not mind.
