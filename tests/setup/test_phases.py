@@ -104,8 +104,10 @@ def test_an_interrupt_ends_all_lanes(tmp_path):
     waits = script(tmp_path / "waits", '#!/bin/sh\necho $$ >"$1.pid"\nexec sleep 600\n')
     late = tmp_path / "late"
     program = f"""
-import sys
+import signal, sys
 from pathlib import Path
+# A shell starts what it has in the background with this signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import test_phases
 module = test_phases.loaded()

@@ -19,7 +19,7 @@ def udf_ends_early(spark, jvm):
 
 def udf_answers(spark, _):
     reverse = udf(lambda text: text[::-1], "string")
-    rows = spark.range(0, 20_000, 1, 4).selectExpr("id", "concat('t', id) t").repartition(40)
+    rows = spark.range(0, 20_000, 1, 4).selectExpr("id", "concat('t', id) t").repartition(8)
     wrong = rows.select("t", reverse("t").alias("r")).where("r != reverse(t)").count()
     if wrong:
         raise AssertionError(f"{wrong} rows are wrong")

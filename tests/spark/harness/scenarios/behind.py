@@ -23,9 +23,9 @@ SCENARIOS = [
             "megabyteBlocks",
             *AQE,
             "remoteThroughFaro",
-            "killBetweenStages",
-            "switchSession",
             "switchJobs",
+            # Then there is one executor until another one takes its place.
+            "killBetweenStages",
         ],
         {"spark.task.maxFailures": "8"},
         faro_only=True,

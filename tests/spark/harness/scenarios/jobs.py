@@ -24,7 +24,7 @@ SCENARIOS = [
             *("rowTypes", "killBetweenStages"),
         ),
     ),
-    Scenario("default", RDD + BLOCKS + SQL + AQE, newest=True, jvm_defaults=True),
+    Scenario("default", RDD + BLOCKS + SQL + AQE, newest=True),
     Scenario(
         "no-batch-fetch",
         ["aqeCoalesced", "aqeSkewed"],

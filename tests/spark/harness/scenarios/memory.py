@@ -24,7 +24,7 @@ def faults(name, plan, counters, conf=None, apart=False):
     )
 
 
-def executor_shape(name, fabric, cases, conf=None, must_count=()):
+def executor_shape(name, fabric, cases, conf=None, must_count=(), apart=False):
     """Executors as users run them: 8 tasks at a time, Faro's defaults except for the fabric."""
     return Scenario(
         f"executor-shape-{name}",
@@ -37,6 +37,7 @@ def executor_shape(name, fabric, cases, conf=None, must_count=()):
         },
         faro_only=True,
         newest=True,
+        apart=apart,
         cores=8,
         jvm_defaults=True,
         must_count=must_count,
@@ -67,7 +68,7 @@ SCENARIOS = [
         cores=8,
     ),
     executor_shape("tcp", "tcp", ["manyOutputs", "sqlLargeJoin"]),
-    executor_shape("shm", "shm", ["manyOutputs"]),
+    executor_shape("shm", "shm", ["manyOutputs"], apart=True),
     executor_shape(
         "sealed",
         "tcp",

@@ -96,14 +96,18 @@ SCENARIOS = [
         must_count=("groupedReaders", *written_by_spark("codec")[0]),
         must_not_count=("rowReaders", *SPARK_READERS, *written_by_spark("codec")[1]),
     ),
-    # Faro writes, Spark reads.
+    # Faro writes and packs, Spark's own reader reads, of other executors and of files of its host.
     Scenario(
         "rows-by-spark",
-        [*ROWS_OF_A_CODEC, "corruptFiles", "streamsMetrics"],
+        [
+            *ROWS_OF_A_CODEC,
+            *("rowBlocksEverywhere", "rowBlocksDamaged", "corruptFiles", "sqlJoin"),
+            "streamsMetrics",
+        ],
         {"spark.faro.reader": "spark", "spark.driver.memory": "2g", **KRYO},
         faro_only=True,
         newest=True,
-        must_count=("sparkReaders.setting", "rowWriters"),
+        must_count=("sparkReaders.setting", "rowWriters", "rowBlocks"),
         must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
     ),
     Scenario(
@@ -155,16 +159,6 @@ SCENARIOS = [
         newest=True,
         must_count=("rowReaders", "rowWriters", "rowBlocks"),
         must_not_count=(*SPARK_READERS, *SPARK_WRITERS),
-    ),
-    # Faro packs, Spark's own reader reads, of other executors and of files of its host.
-    Scenario(
-        "rows-blocks-by-spark",
-        [*ROWS_OF_A_CODEC, "rowBlocksEverywhere", "rowBlocksDamaged", "corruptFiles", "sqlJoin"],
-        {"spark.faro.reader": "spark", "spark.driver.memory": "2g"},
-        faro_only=True,
-        newest=True,
-        must_count=("sparkReaders.setting", "rowWriters", "rowBlocks"),
-        must_not_count=("rowReaders", "groupedReaders", *SPARK_WRITERS),
     ),
     Scenario(
         "rows-blocks-host-local",
