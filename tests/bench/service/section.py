@@ -139,9 +139,10 @@ def _plain(part, title, about):
     if served:
         text += [
             (
-                "What the daemons did for it: they served all remote blocks of these runs. "
-                "Resident memory is the daemon's after a run, with the shared memory that it has "
-                "touched; Spark's has a heap of 1g, as its script gives it."
+                "What the daemons did for it: they served all remote blocks of these runs. Faro's "
+                "side has two, one for each executor, as on two hosts; Spark's has one for both. "
+                "Resident memory is the sum of a side's daemons after a run, with the shared "
+                "memory that they have touched; Spark's has a heap of 1g, as its script gives it."
             ),
             table(
                 ["workload", "daemon", "blocks of a run", "CPU, µs for each block", "resident MB"],
@@ -232,7 +233,7 @@ def _elastic(name, part):
     return [
         "### Dynamic allocation",
         (
-            "A job of 16 map tasks of 0.8 s and 8 reduce tasks of 0.5 s, of which one takes 24 s; "
+            "A job of 64 map tasks of 0.8 s and 8 reduce tasks of 0.5 s, of which one takes 24 s; "
             f"{_most(by_side.values())} runs each after a warm-up, from 1 up to "
             f"{PARTS[name].executors} executors, each of which is given back when it had nothing "
             "to do for 2 s. Stock Spark and Faro alone track shuffles, so executors with map "

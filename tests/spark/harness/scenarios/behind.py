@@ -35,7 +35,7 @@ SCENARIOS = [
     ),
     Scenario(
         "behind-and-manager",
-        FEW,
+        [*FEWEST],
         {"spark.plugins": PLUGIN},
         faro_only=True,
         newest=True,
@@ -54,7 +54,7 @@ SCENARIOS = [
     ),
     Scenario(
         "behind-other-client",
-        FEW,
+        [*FEWEST],
         {"spark.plugins": "io.faro.e2e.OtherClient"},
         faro=DECLINED,
         fallback="auto",

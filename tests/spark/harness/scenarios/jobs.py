@@ -1,28 +1,19 @@
 """Every kind of job, with the settings that change how Spark shuffles."""
 
-from .model import AQE, BLOCKS, FEW, KRYO, RDD, SPARK_WRITERS, SQL, STREAMS, Scenario
+from .model import AQE, BLOCKS, FEW, FEWEST, KRYO, RDD, SPARK_WRITERS, SQL, STREAMS, Scenario
 
 SCENARIOS = [
+    # Each kind of job once; what `default` has beside these takes the same way through all that
+    # differs between versions.
     Scenario(
         "smoke",
         [
-            *RDD,
-            "someTinyBlocks",
-            "megabyteBlocks",
-            "emptyPartitions",
-            *SQL,
-            *AQE,
-            "rowTypes",
-            "killBetweenStages",
-        ],
-        smoke=True,
-        # The others take the same way through what differs between versions.
-        few=(
             *("groupByKey", "sortByKey", "someTinyBlocks", "emptyPartitions"),
             *("sqlAggregate", "sqlJoin", "sqlWindow"),
             *AQE,
             *("rowTypes", "killBetweenStages"),
-        ),
+        ],
+        smoke=True,
     ),
     Scenario("default", RDD + BLOCKS + SQL + AQE, newest=True),
     Scenario(
@@ -41,14 +32,14 @@ SCENARIOS = [
     ),
     Scenario(
         "kryo-zstd",
-        [*RDD, *STREAMS, "someTinyBlocks", "sqlJoin", "aqeSkewed"],
+        ["groupByKey", "reduceByKey", *STREAMS, "someTinyBlocks", "sqlJoin", "aqeSkewed"],
         {**KRYO, "spark.io.compression.codec": "zstd"},
         newest=True,
         must_count=("groupedReaders",),
     ),
     Scenario(
         "io-encryption",
-        [*FEW, "megabyteBlocks", "aqeCoalesced"],
+        [*FEWEST, "megabyteBlocks", "aqeCoalesced"],
         {"spark.io.encryption.enabled": "true"},
         # The scenario network-crypto has it on all versions.
         newest=True,
@@ -89,7 +80,7 @@ SCENARIOS = [
     # Slabs go and come back in the middle of a job.
     Scenario(
         "idle-release",
-        ["hugeBlock", "largeShuffle", *FEW],
+        ["hugeBlock", "largeShuffle", *FEWEST],
         {"spark.faro.memory.idleRelease": "100ms"},
         newest=True,
         faro_only=True,

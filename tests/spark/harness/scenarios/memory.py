@@ -67,7 +67,7 @@ SCENARIOS = [
         newest=True,
         cores=8,
     ),
-    executor_shape("tcp", "tcp", ["manyOutputs", "sqlLargeJoin"]),
+    executor_shape("tcp", "tcp", ["manyOutputs"]),
     executor_shape("shm", "shm", ["manyOutputs"], apart=True),
     executor_shape(
         "sealed",

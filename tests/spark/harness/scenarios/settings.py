@@ -99,7 +99,7 @@ SCENARIOS = [
     # manager refuses it, which Java has up to 17; later ones refuse it by JEP 500.
     Scenario(
         "fixed-fields",
-        [*FEW, "rowTypes"],
+        [*FEWEST, "rowTypes"],
         {"spark.plugins": "io.faro.e2e.FixedFields"},
         fallback="auto",
         faro_only=True,
@@ -148,7 +148,7 @@ SCENARIOS = [
     # Images of a rolling upgrade: executor 0 has another version of the jar than the driver.
     Scenario(
         "mixed-versions",
-        FEW,
+        [*FEWEST],
         faro=ANY,
         fallback="auto",
         faro_only=True,

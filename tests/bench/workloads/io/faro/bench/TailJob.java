@@ -16,7 +16,8 @@ import scala.Tuple2;
  * once more without the tail: are the map outputs of executors that were given back still there?
  */
 final class TailJob {
-  private static final int MAPS = 16;
+  // The later executors start while the first one has tasks for half a minute, and must get some of them.
+  private static final int MAPS = 64;
   private static final int REDUCES = 8;
   private static final int MAP_MILLIS = 800;
   private static final int REDUCE_MILLIS = 500;

@@ -28,7 +28,7 @@ final class WriterFailures {
     private WriterFailures() {}
 
     static void register(Map<String, Jobs.Case> cases) {
-        cases.put("writerKilled", c -> killed(c, 60));
+        cases.put("writerKilled", c -> killed(c, 30));
         cases.put("writerKilledOften", c -> killed(c, 200));
         cases.put("diskFull", c -> diskFull(c));
         cases.put("directoryGone", c -> directoryGone(c));
