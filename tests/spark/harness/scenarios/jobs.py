@@ -41,7 +41,7 @@ SCENARIOS = [
         "io-encryption",
         [*FEWEST, "megabyteBlocks", "aqeCoalesced"],
         {"spark.io.encryption.enabled": "true"},
-        # The scenario network-crypto has it on all versions.
+        # The scenario network-crypto has it on other versions.
         newest=True,
         must_count=("sparkWriters.encryption",),
         must_log_once=(

@@ -2,6 +2,8 @@
 
 from .model import AUTHENTICATE, FAULTY_LIBRARY, TRIED, Scenario
 
+SOON_LATE = {"spark.faro.request.timeout": "500ms"}
+
 
 def faults(name, plan, counters, conf=None, apart=False):
     """A scenario with injected faults: the counters show that they happened, and the answers are
@@ -50,13 +52,11 @@ SCENARIOS = [
         "all",
         "flip=5,drop=7,swallow=11",
         ("crcErrors", "retries", "timeouts"),
-        {"spark.faro.request.timeout": "500ms"},
+        SOON_LATE,
     ),
     faults("corrupt", "flip=5", ("crcErrors",), apart=True),
     faults("disconnect", "drop=4", ("retries",), apart=True),
-    faults(
-        "deadline", "swallow=6", ("timeouts",), {"spark.faro.request.timeout": "500ms"}, apart=True
-    ),
+    faults("deadline", "swallow=6", ("timeouts",), SOON_LATE, apart=True),
     faults("dead-endpoint", "die=5", ("fallbackReason",)),
     # Far more is in flight than the arena holds. Nothing may be left to Spark.
     Scenario(

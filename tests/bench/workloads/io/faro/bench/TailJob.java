@@ -16,7 +16,7 @@ import scala.Tuple2;
  * once more without the tail: are the map outputs of executors that were given back still there?
  */
 final class TailJob {
-  // The later executors start while the first one has tasks for half a minute, and must get some of them.
+  // The first executor alone has tasks for 51 s, so that those that start later get some of them.
   private static final int MAPS = 64;
   private static final int REDUCES = 8;
   private static final int MAP_MILLIS = 800;
