@@ -21,6 +21,8 @@ from pathlib import Path
 
 from harness import launch
 
+from . import links
+
 ROOT = Path(__file__).resolve().parents[3]
 HEAP = "1g"
 
@@ -31,6 +33,8 @@ class Running:
 
     leaders: list
     conf: dict[str, str]
+    # Shell lines that an executor runs before it starts, where the executors have hosts.
+    before: str = ""
 
     @property
     def pids(self) -> list[int]:
@@ -39,6 +43,11 @@ class Running:
     def stop(self) -> None:
         for leader in self.leaders:
             launch.stop_group(leader, 0)
+
+
+# Starts a side's daemons from an installation (if it needs one), below a folder, beside a Spark,
+# for a number of executors, on the hosts of links if there are some.
+Start = Callable[[Path | None, Path, Path, int, "links.Links | None"], Running]
 
 
 def start_guarded(command: list, log: Path, place: Path, environment: dict | None = None):
@@ -52,7 +61,7 @@ def start_guarded(command: list, log: Path, place: Path, environment: dict | Non
         )
 
 
-def sparks(_home: None, place: Path, spark: Path, _executors: int) -> Running:
+def sparks(_home: None, place: Path, spark: Path, _executors: int, _link: None) -> Running:
     """Starts Spark's own shuffle service, with the heap that Spark's script gives it."""
     port = launch.free_port()
     conf = {
@@ -76,26 +85,29 @@ def sparks(_home: None, place: Path, spark: Path, _executors: int) -> Running:
     return Running(leaders, conf)
 
 
-def faro(replicas: int) -> Callable[[Path | None, Path, Path, int], Running]:
-    """Starts a `faro serve` for each executor, as if each were on a host of its own: executors that
-    share one read the files of map outputs, which it lends. With replicas each copies map outputs
-    of others."""
+def faro(replicas: int) -> Start:
+    """Starts a `faro serve` for each executor, on the executor's host or as if each were on a host
+    of its own: executors that share one read the files of map outputs, which it lends. With
+    replicas each copies map outputs of others."""
 
-    def started(_home: None, place: Path, _spark: Path, executors: int) -> Running:
-        running = Running(
-            [],
-            {
-                "spark.faro.service.directory": "/proc/self/cwd/service",
-                "spark.executorEnv.JAVA_HOME": str(launch.java_of_services(place, place)),
-            },
-        )
+    def started(
+        _home: None, place: Path, _spark: Path, executors: int, link: links.Links | None
+    ) -> Running:
+        running = Running([], {"spark.faro.service.directory": "/proc/self/cwd/service"})
+        if link:
+            running.before = f"ln -s {place}/host-$id/service service\n"
+        else:
+            java = launch.java_of_services(place, place)
+            running.conf["spark.executorEnv.JAVA_HOME"] = str(java)
         if replicas:
             running.conf["spark.faro.replicas"] = str(replicas)
         try:
             for at in range(executors):
                 host = place / f"host-{at}"
                 host.mkdir()
-                running.leaders.append(start_faro(host))
+                prefix = link.host_prefix(at) if link else []
+                address = links.host_address(at) if link else "127.0.0.1"
+                running.leaders.append(start_faro(host, prefix, address))
         except BaseException:
             running.stop()
             raise
@@ -104,15 +116,16 @@ def faro(replicas: int) -> Callable[[Path | None, Path, Path, int], Running]:
     return started
 
 
-def start_faro(place: Path):
+def start_faro(place: Path, prefix: list[str], address: str):
     """Returns `faro serve` when its socket is in the folder `service` of `place`. Its readers
-    connect over TCP, as on several hosts."""
+    connect over TCP, as on several hosts. `prefix` is a command that runs it."""
     socket_dir, log = place / "service", place / "faro-serve.log"
     command = [
+        *prefix,
         ROOT / "dist" / f"faro-{platform.machine()}",
         "serve",
         *("--socket-dir", socket_dir, "--data-dir", place / "kept"),
-        *("--address", "127.0.0.1", "--fabric", "tcp"),
+        *("--address", address, "--fabric", "tcp"),
     ]
     leader = start_guarded(command, log, place)
     deadline = time.monotonic() + launch.LISTENS_WITHIN
@@ -124,7 +137,7 @@ def start_faro(place: Path):
     return leader
 
 
-def celeborn(home: Path, place: Path, _spark: Path, _executors: int) -> Running:
+def celeborn(home: Path, place: Path, _spark: Path, _executors: int, _link: None) -> Running:
     """Starts a master and a worker, which keeps its files below `place`."""
     master, worker = launch.free_port(), launch.free_port()
     conf = place / "celeborn-conf"
@@ -164,7 +177,7 @@ def celeborn(home: Path, place: Path, _spark: Path, _executors: int) -> Running:
     return Running(leaders, {"spark.celeborn.master.endpoints": f"127.0.0.1:{master}"})
 
 
-def uniffle(home: Path, place: Path, spark: Path, _executors: int) -> Running:
+def uniffle(home: Path, place: Path, spark: Path, _executors: int, _link: None) -> Running:
     """Starts a coordinator and a shuffle server, which keeps its files below `place`. They need
     Hadoop's classes, which a release may lack; they use those that come with Spark."""
     coordinator, server = launch.free_port(), launch.free_port()

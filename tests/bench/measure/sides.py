@@ -24,9 +24,8 @@ class Side:
     own_manager: bool = False
     # The variable that names the folder of an installation; without it the side is left out.
     needs_home: str = ""
-    # Starts the side's daemons from an installation (if it needs one), below a folder, beside a
-    # Spark, for a number of executors. Returns their processes, and their addresses as settings.
-    daemons: Callable[[Path | None, Path, Path, int], daemons.Running] | None = None
+    # Starts the side's daemons. Returns their processes, and their addresses as settings.
+    daemons: daemons.Start | None = None
 
     @property
     def faro(self) -> bool:

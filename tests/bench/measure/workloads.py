@@ -109,9 +109,8 @@ def compiled(home, target):
 
 
 class Application:
-    """An application of the side `name`, with its daemons if it has some. `prefix` is a command
-    that runs the driver; `environment` is added to the driver's. Each of `executors` has a core and
-    `memory` MiB."""
+    """An application of the side `name`, with its daemons if it has some, on the hosts of `link` if
+    it is given. Each of `executors` has a core and `memory` MiB."""
 
     def __init__(
         self,
@@ -122,8 +121,7 @@ class Application:
         place,
         jar,
         logs,
-        prefix=(),
-        environment=None,
+        link=None,
         executors=EXECUTORS,
         memory=EXECUTOR_MEMORY,
     ):
@@ -133,9 +131,15 @@ class Application:
         self.logs = logs
         self.home = launch.home_of_links(place, home)
         (place / "local").mkdir()
-        self.daemons = side.daemons(side.home, place, home, executors) if side.daemons else None
+        self.daemons = None
+        if side.daemons:
+            self.daemons = side.daemons(side.home, place, home, executors, link)
         conf = {**ALWAYS, **conf, **side.conf, "spark.local.dir": str(place / "local")}
         conf.update(self.daemons.conf if self.daemons else {})
+        prefix, environment = [], {}
+        if link:
+            conf.update(link.conf(place / "java", self.daemons.before if self.daemons else ""))
+            prefix, environment = link.driver_prefix, link.driver_environment
         jars = [str(j) for j in [*side.jars(), *([jar] if side.own_manager else [])]]
         if jars and home.name.startswith("3."):
             # Before 4.0 the shuffle manager is made before --jars are loaded.
@@ -163,7 +167,7 @@ class Application:
             logs / f"{name}-driver.log",
             keep="BENCH ",
             cwd=place,
-            env={**launch.environment_for(self.home), **(environment or {})},
+            env={**launch.environment_for(self.home), **environment},
         )
         self.pids = []
 

@@ -20,10 +20,11 @@ def write(heats: list, quick: bool) -> str:
             "which is the switch. Links are of type veth and limited by the kernel's token "
             "bucket (tbf) in both directions, with a queue of 20 ms. Both hosts share the two"
             " cores, which also do the work of the network, so a link of 25 Gbit/s is hardly "
-            "a limit here. *One host* has no namespaces, Spark's default "
-            "`spark.shuffle.readHostLocalDisk=true`, and Faro's shared memory. Otherwise all "
-            "is as above: scale factor 10, one run each, after the same warm-up; B2 is the "
-            "repartition of 24 million narrow rows (the median of 3 runs)."
+            "a limit here. *One host* has no namespaces and Spark's default "
+            "`spark.shuffle.readHostLocalDisk=true`, so executors read each other's files "
+            "without a transport. Otherwise all is as above: scale factor 10, one run each, "
+            "after the same warm-up; B2 is the repartition of 24 million narrow rows (the "
+            "median of 3 runs)."
         ),
         machine(facts, "tests/bench/scale/run --links", seconds, quick),
         _speeds(heats, kinds),

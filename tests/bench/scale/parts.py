@@ -6,13 +6,11 @@ import shutil
 import subprocess
 import tempfile
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import answers
-import links
-from measure import machine, places, workloads
+from measure import links, machine, places, workloads
 from measure import sides as known_sides
 from measure.workloads import Application
 
@@ -110,7 +108,7 @@ def measure(place: Place, kind: Kind, heat: int, names: list[str], order: list[s
     logs.mkdir(parents=True)
     jar = workloads.compiled(place.home, place.target)
     places.warm(place.tables)
-    with linked(kind) as (link, speed):
+    with links.linked(kind.gigabits) as (link, speed):
         for side in order:
             log = place.target / "events" / f"{kind.name}-{heat}-{names[0]}-{side}"
             shutil.rmtree(log, ignore_errors=True)
@@ -153,19 +151,6 @@ def product_revision() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
-@contextmanager
-def linked(kind: Kind):
-    """Returns the links of this kind of cluster, if any, and the rate of one connection."""
-    if not kind.gigabits:
-        yield None, None
-        return
-    link = links.Links(kind.gigabits)
-    try:
-        yield link, link.probe()
-    finally:
-        link.close()
-
-
 @dataclass
 class Lot:
     """The runs of a lot by one side."""
@@ -190,15 +175,8 @@ class Lot:
         }
         if self.names == ["B1"]:
             conf["spark.shuffle.compress"] = "false"
-        more = {}
-        if self.link:
-            conf.update(self.link.conf(scratch / "java"))
-            more = {
-                "prefix": self.link.driver_prefix,
-                "environment": self.link.driver_environment,
-            }
         application = Application(
-            *(self.side, side, conf, self.place.home, scratch / self.side, jar, logs), **more
+            *(self.side, side, conf, self.place.home, scratch / self.side, jar, logs, self.link)
         )
         try:
             started = time.monotonic()

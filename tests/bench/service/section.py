@@ -9,6 +9,7 @@ CONF: dict[str, str] = {}
 STOCK, STOCK_SERVICE, FARO, SERVICE = "stock", "stock-service", "faro-tcp", "faro-tcp-service"
 REPLICAS = "faro-tcp-replicas"
 SIDES = [STOCK, STOCK_SERVICE, FARO, SERVICE, REPLICAS]
+REPLICATED = [FARO, SERVICE, REPLICAS]
 WHAT = {
     "B2": "24 x 8 blocks of narrow rows, lz4, 265 MB remote",
     "A1": "400 x 400 blocks, 80,000 of them remote, of about 200 bytes",
@@ -33,9 +34,13 @@ class Part:
     of_side: dict[str, dict[str, str]] = field(default_factory=dict)
     # It has applications of its own.
     apart: bool = False
+    # Each executor has a host of its own, with a link of so many Gbit/s.
+    gigabits: float = 0
 
 
 ALLOCATION = {
+    # The driver of a standalone cluster counts an executor for 5 s more after it has ended.
+    "spark.standalone.executorRemoveDelayOnDisconnection": "0s",
     "spark.dynamicAllocation.enabled": "true",
     "spark.dynamicAllocation.minExecutors": "1",
     "spark.dynamicAllocation.initialExecutors": "1",
@@ -51,7 +56,8 @@ PARTS = {
     "plain": Part(2, 2048, SIDES[:4], workloads={"B2": 2, "A1": 1}),
     "killed-1-of-2": Part(2, 2048, [STOCK, STOCK_SERVICE, SERVICE], victims=1),
     "killed-3-of-4": Part(4, 1024, [STOCK, SERVICE], victims=3),
-    "replicas": Part(2, 2048, [FARO, SERVICE, REPLICAS], workloads={"B2": 2, "A1": 1}, apart=True),
+    "replicas": Part(2, 2048, REPLICATED, workloads={"B2": 4, "A1": 2}, apart=True),
+    "replicas-10": Part(2, 2048, REPLICATED, workloads={"B2": 4, "A1": 2}, apart=True, gigabits=10),
     "allocation": Part(
         4,
         1024,
@@ -102,13 +108,27 @@ def _text(name, part):
     if PARTS[name].elastic:
         return _elastic(name, part)
     if REPLICAS in PARTS[name].sides:
-        return _plain(
-            part,
-            "Copies on another host",
-            "With `replicas=1` each `faro serve` copies the map outputs of the other executor "
-            "while the job runs; both are on this machine.",
-        )
+        return _plain(part, *_about_copies(PARTS[name].gigabits, part.get("link_gigabits")))
     return _plain(part, "Jobs without faults", "")
+
+
+def _about_copies(gigabits, speed):
+    """Returns the title and a text."""
+    title = "Copies on another host"
+    about = (
+        "With `replicas=1` each `faro serve` copies the map outputs of the other executor while "
+        "the job runs; "
+    )
+    if not gigabits:
+        return title, f"{about}both are on this machine."
+    return (
+        f"{title}, links of {gigabits:g} Gbit/s",
+        (
+            f"{about}each has a network namespace, shared with its executor, and a link that the "
+            f"kernel's token bucket limits in both directions; one TCP connection got {speed:.2f} "
+            "Gbit/s. Both hosts and their network share the two cores of this machine."
+        ),
+    )
 
 
 def _plain(part, title, about):
@@ -233,13 +253,15 @@ def _elastic(name, part):
     return [
         "### Dynamic allocation",
         (
-            "A job of 64 map tasks of 0.8 s and 8 reduce tasks of 0.5 s, of which one takes 24 s; "
+            "A job of 64 map tasks of 0.8 s and 8 reduce tasks of 0.5 s, of which one takes 24 s "
+            "(they sleep, since four executors share two cores here); "
             f"{_most(by_side.values())} runs each after a warm-up, from 1 up to "
             f"{PARTS[name].executors} executors, each of which is given back when it had nothing "
             "to do for 2 s. Stock Spark and Faro alone track shuffles, so executors with map "
             "outputs stay; with `faro serve` they may go. Executor-seconds are those from the "
-            "job's begin to its end. Then the reduce stage runs once more, and the map tasks that "
-            "this needs again are counted."
+            "job's begin to its end; the driver does not count an executor that has ended "
+            "(`spark.standalone.executorRemoveDelayOnDisconnection=0s`; default 5 s). Then the "
+            "reduce stage runs once more, and the map tasks that this needs again are counted."
         ),
         table(
             [

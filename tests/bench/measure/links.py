@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness import launch
@@ -99,16 +100,20 @@ class Links:
     def driver_environment(self) -> dict[str, str]:
         return {"SPARK_LOCAL_IP": SWITCH_ADDRESS}
 
-    def conf(self, place: Path) -> dict[str, str]:
+    def host_prefix(self, number: int) -> list[str]:
+        """Returns the words that run a command on a host."""
+        return _inside(self.hosts[number])
+
+    def conf(self, place: Path, before: str = "") -> dict[str, str]:
         """Returns the settings by which executors start on the hosts. A local-cluster's workers are
         in the driver and start the executors, so the program that they start moves an executor to
-        the host with its number."""
+        the host with its number `id`. The shell runs the lines `before` in front of it."""
         place.mkdir(parents=True)
         host = f"{NETWORK}.$((2 + id))"
         java = launch.java_of_hosts(
             place,
             host,
-            before=f"export SPARK_LOCAL_IP={host}\n",
+            before=f"export SPARK_LOCAL_IP={host}\n{before}",
             prefix=" ".join([*_inside(f"faro-{os.getpid()}-$id"), ""]),
         )
         return {
@@ -149,6 +154,19 @@ class Links:
         """Removes the namespaces, and with them their devices."""
         for name in (*self.hosts, self.switch):
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+@contextmanager
+def linked(gigabits: float):
+    """Yields links of this rate and the rate of one connection; None and None without a rate."""
+    if not gigabits:
+        yield None, None
+        return
+    link = Links(gigabits)
+    try:
+        yield link, link.probe()
+    finally:
+        link.close()
 
 
 def host_address(number: int) -> str:
