@@ -89,7 +89,7 @@ def write(parts):
             "parentheses."
         ),
     ]
-    for name, part in parts.items():
+    for name, part in ((name, parts[name]) for name in PARTS if name in parts):
         if not _has_runs(name, part["result"]):
             continue
         text += [
