@@ -145,6 +145,7 @@ SCENARIOS = [
         "killed",
         ["killBetweenStages", "rowsKilled", "killInReduce", "killInMap"],
         {"spark.task.maxFailures": "8", **KRYO},
+        newest=True,
         waits=True,
     ),
     Scenario(
