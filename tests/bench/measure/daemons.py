@@ -47,7 +47,7 @@ class Running:
 
 # Starts a side's daemons from an installation (if it needs one), below a folder, beside a Spark,
 # for a number of executors, on the hosts of links if there are some.
-Start = Callable[[Path | None, Path, Path, int, "links.Links | None"], Running]
+Start = Callable[[Path | None, Path, Path, int, links.Links | None], Running]
 
 
 def start_guarded(command: list, log: Path, place: Path, environment: dict | None = None):
