@@ -25,10 +25,10 @@ exit 1
 """
 
 
-def loaded():
-    """The program `tests/run` as a module."""
-    loader = importlib.machinery.SourceFileLoader("phases", str(TESTS / "run"))
-    spec = importlib.util.spec_from_loader("phases", loader)
+def loaded(name="run"):
+    """The program `tests/run`, or another one beside it, as a module."""
+    loader = importlib.machinery.SourceFileLoader(f"program_{name}", str(TESTS / name))
+    spec = importlib.util.spec_from_loader(loader.name, loader)
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
     return module
@@ -136,3 +136,32 @@ sys.exit(module.main())
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(int(pid.read_text()), 0)
+
+
+# Knows one phase, which is red the second time; says how long it may take.
+RED_ONCE = """#!/bin/sh
+[ "$1" = --names ] && echo some && exit
+echo . >> "$0.runs"
+[ "$(wc -l < "$0.runs")" = 2 ] && echo "patience $2: 0 passed, 1 failed" && exit 1
+echo "1 passed, 0 failed"
+"""
+
+
+def test_a_run_that_is_red_once_is_named(tmp_path, monkeypatch, capsys):
+    repeat = loaded("repeat")
+    (tmp_path / "tests").mkdir()
+    script(tmp_path / "tests" / "run", RED_ONCE)
+    monkeypatch.setattr(repeat, "ROOT", tmp_path)
+    monkeypatch.setattr(repeat, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(repeat.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(sys, "argv", ["repeat", "--times", "3", "--busy", "1"])
+    assert repeat.main() == 1
+    said = capsys.readouterr().out
+    assert said.endswith("red: some-2\n")
+    assert said.count("green") == 2
+    assert "patience 1.5: 0 passed, 1 failed" in (tmp_path / "logs" / "some-2.log").read_text()
+    monkeypatch.setattr(sys, "argv", ["repeat", "other"])
+    with pytest.raises(SystemExit) as ended:
+        repeat.main()
+    assert ended.value.code == 2
+    assert "there are some" in capsys.readouterr().err

@@ -15,7 +15,7 @@ final class BlockCases {
     private BlockCases() {}
 
     static void register(Map<String, Jobs.Case> cases) {
-        cases.put("tinyBlocks", c -> tinyBlocks(c.jsc, 100));
+        cases.put("tinyBlocks", c -> tinyBlocks(c.jsc, 200));
         cases.put("someTinyBlocks", c -> tinyBlocks(c.jsc, 40));
         cases.put("megabyteBlocks", c -> bytes(c.jsc, 6, 4, 4, 1 << 20));
         cases.put("hugeBlock", c -> bytes(c.jsc, 2, 2, 24, 1 << 20));
