@@ -147,7 +147,8 @@ def product_revision() -> str:
     """Returns the last commit that changed the jar's content; changes of the benchmark itself do
     not count."""
     command = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--"]
-    command += ["native", ":!native/cli", "jvm", "shuffle-plugin", "Cargo.lock", "pom.xml"]
+    command += ["native", ":!native/cli", ":!native/*/fuzz/**", ":!native/*/tests/**"]
+    command += ["jvm", "shuffle-plugin", "Cargo.lock", "pom.xml"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
