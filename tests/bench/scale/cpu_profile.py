@@ -19,7 +19,7 @@ FILE = "profile.json"
 
 
 def measure(place: parts.Place, names: list[str], sides: list[str]) -> None:
-    """Stores the samples by query and side in place.target."""
+    """Stores the samples by query and side in place.target, beside those of other queries."""
     facts = {**machine.describe(place.home.name, ROOT), "revision": parts.product_revision()}
     started, others = time.monotonic(), machine.OthersWatch()
     group = workloads.tpcds_group(names, place.queries, place.tables)
@@ -27,7 +27,7 @@ def measure(place: parts.Place, names: list[str], sides: list[str]) -> None:
         *(place.home, place.faro_jar, place.target, sides, [group], WARM_UPS, ROUNDS, place.say),
         scratch=place.target,
     )
-    results = {
+    now = {
         "machine": {**facts, "others": others.share()},
         "seconds": time.monotonic() - started,
         "command": " ".join(["tests/bench/scale/run", *sys.argv[1:]]),
@@ -35,27 +35,38 @@ def measure(place: parts.Place, names: list[str], sides: list[str]) -> None:
         "tables": place.tables.name,
         "queries": found,
     }
-    (place.target / FILE).write_text(json.dumps(results, indent=1))
+    runs = [*without(stored(place.target), found), now]
+    (place.target / FILE).write_text(json.dumps({"runs": runs}, indent=1))
 
 
-def stored(target: Path) -> dict | None:
+def without(runs: list[dict], names: dict) -> list[dict]:
+    """Returns the runs without the queries that are measured again."""
+    for run in runs:
+        run["queries"] = {n: sides for n, sides in run["queries"].items() if n not in names}
+    return [run for run in runs if run["queries"]]
+
+
+def stored(target: Path) -> list[dict]:
+    """Returns the runs, each with the queries that no later one has."""
     path = target / FILE
-    return json.loads(path.read_text()) if path.is_file() else None
+    return json.loads(path.read_text())["runs"] if path.is_file() else []
 
 
-def write(results: dict) -> str:
+def write(runs: list[dict]) -> str:
+    tables = ", ".join(dict.fromkeys(run["tables"] for run in runs))
     text = [
         "## Where a query's CPU goes",
         (
-            f"TPC-DS ({results['tables']}), one side after the other, with `perf` on both "
+            f"TPC-DS ({tables}), one side after the other, with `perf` on both "
             "executors while a query runs for the second time; otherwise as in the "
             "section on scale factor 10. The newest call of a stack that is known decides "
             "(`tests/bench/measure/samples.py`); what Java's compiler inlined counts for its "
             "caller. What Faro can still take away is in the first four lines; what it cannot is "
             "in the others."
         ),
-        of_machine(results["machine"], results["command"], results["seconds"], results["quick"]),
     ]
-    for name, sides in sorted(results["queries"].items()):
-        text += [f"### {name}", cpu_section.table_of(sides)]
+    for run in runs:
+        text.append(of_machine(run["machine"], run["command"], run["seconds"], run["quick"]))
+        for name, sides in sorted(run["queries"].items()):
+            text += [f"### {name}", cpu_section.table_of(sides)]
     return "\n\n".join(text)
