@@ -124,25 +124,24 @@ impl Places {
         })
     }
 
-    /// Makes the directory of an application that comes for the first time.
+    /// Makes the directory of an application that comes for the first time. One that is there already is left alone: it
+    /// is of an application of this key that is just being removed.
     ///
     /// # Errors
-    /// The path and the system's reason; then there is no directory.
+    /// The path and the system's reason; then nothing was made.
     pub(crate) fn make(&self, key: Key, hello: &Hello, owner: u32) -> Result<Store, String> {
         let path = self.path_of(key);
+        let said = |error: io::Error| format!("{}: {error}", path.display());
+        DirBuilder::new().mode(0o700).create(&path).map_err(said)?;
         let record = Record {
             application: hello.application.clone(),
             owner,
             boot: self.boot.clone(),
         };
-        let make = || {
-            DirBuilder::new().mode(0o700).create(&path)?;
-            record.write(&path)?;
-            self.store(&path)
-        };
-        make().map_err(|error: io::Error| {
+        let made = record.write(&path).and_then(|()| self.store(&path));
+        made.map_err(|error| {
             remove_directory(&path);
-            format!("{}: {error}", path.display())
+            said(error)
         })
     }
 
@@ -158,5 +157,31 @@ impl Places {
 
     fn path_of(&self, key: Key) -> PathBuf {
         self.path.join(key.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Token;
+
+    #[test]
+    fn a_directory_that_is_being_removed_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (records, held) = (OutputRecords::new(1), Held::new(1));
+        let places = Places::open(dir.path(), 1, records, held).unwrap();
+        let hello = Hello {
+            application: "app".to_owned(),
+            executor: "1".to_owned(),
+            sealed: false,
+            token: Token::new([1; 32]),
+            secret: Default::default(),
+        };
+        let key = hello.token.key();
+        drop(places.make(key, &hello, 7).unwrap());
+        assert!(places.make(key, &hello, 7).is_err());
+        assert_eq!(places.left().unwrap()[&key].record.owner, 7);
+        places.remove(key);
+        assert!(places.make(key, &hello, 8).is_ok());
     }
 }

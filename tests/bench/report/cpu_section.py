@@ -13,6 +13,11 @@ WHAT = {
     samples.SPARK: "the rest of Spark: tasks, RPC, blocks",
     samples.JVM: "the JVM's compilers and collectors",
 }
+WITHOUT_SHUFFLE = (
+    "Faro's CPU as a part of stock Spark's, both without the JVM's compilers and collectors; then "
+    "what would be left of Faro's if its shuffle cost nothing but the codec, and nothing at all. "
+    "These are estimates of one run, not bounds."
+)
 OF_A_SHUFFLE = (samples.CODEC, samples.WRITE, samples.READ, samples.TRANSPORT)
 
 
@@ -33,11 +38,7 @@ def write(results):
         parts += [f"### {name}", table_of(sides)]
     parts += [
         "### Without the shuffle",
-        (
-            "Faro's CPU as a part of stock Spark's, both without the JVM's compilers and "
-            "collectors; then what would be left of Faro's if its shuffle cost nothing but the "
-            "codec, and nothing at all. These are estimates of one run, not bounds."
-        ),
+        (WITHOUT_SHUFFLE),
         without_shuffle(results["workloads"]),
     ]
     return "\n\n".join(parts)
@@ -59,12 +60,13 @@ def table_of(sides):
     return table(["CPU s of both executors", *(NAMES[side] for side in sides)], rows)
 
 
-def without_shuffle(workloads):
+def without_shuffle(workloads, side="faro-auto"):
+    """Returns Faro's CPU by workload as a part of stock Spark's, and what a free shuffle left."""
     rows = []
     for name, sides in sorted(workloads.items()):
-        if not {"stock", "faro-auto"} <= set(sides):
+        if not {"stock", side} <= set(sides):
             continue
-        stock, ours = seconds(sides["stock"]), seconds(sides["faro-auto"])
+        stock, ours = seconds(sides["stock"]), seconds(sides[side])
         whole = sum(stock.values()) - stock[samples.JVM]
         all_ours = sum(ours.values()) - ours[samples.JVM]
         left = all_ours - sum(ours[part] for part in OF_A_SHUFFLE)

@@ -69,4 +69,7 @@ def write(runs: list[dict]) -> str:
         text.append(of_machine(run["machine"], run["command"], run["seconds"], run["quick"]))
         for name, sides in sorted(run["queries"].items()):
             text += [f"### {name}", cpu_section.table_of(sides)]
+    every = {name: sides for run in runs for name, sides in run["queries"].items()}
+    free = cpu_section.without_shuffle(every, "faro-tcp")
+    text += ["### Queries without the shuffle", cpu_section.WITHOUT_SHUFFLE, free]
     return "\n\n".join(text)

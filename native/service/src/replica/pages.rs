@@ -63,9 +63,12 @@ impl Entry {
                     let map_id = map(rest)?;
                     let (data, rest) = rest.get(8..)?.split_first_chunk()?;
                     let (index, rest) = rest.split_first_chunk()?;
+                    let data = u64::from_le_bytes(*data);
+                    // The kernel counts a file's bytes as an i64; with a longer one the sum of both would overflow.
+                    i64::try_from(data).ok()?;
                     let entry = Self::Output {
                         id: OutputId { shuffle_id, map_id },
-                        data: u64::from_le_bytes(*data),
+                        data,
                         index: u32::from_le_bytes(*index),
                     };
                     (entry, rest)
@@ -177,6 +180,19 @@ mod tests {
         }
         bytes[0] = 4;
         assert_eq!(Entry::decode_all(&bytes), None);
+    }
+
+    #[test]
+    fn no_output_is_longer_than_a_file_may_be() {
+        let id = OutputId {
+            shuffle_id: 4,
+            map_id: 5,
+        };
+        for (data, is_page) in [(i64::MAX as u64, true), (1 << 63, false), (u64::MAX, false)] {
+            let (mut bytes, index) = (Vec::new(), u32::MAX);
+            Entry::Output { id, data, index }.encode(&mut bytes);
+            assert_eq!(Entry::decode_all(&bytes).is_some(), is_page, "{data}");
+        }
     }
 
     #[test]
