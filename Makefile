@@ -128,6 +128,7 @@ bench-scale: setup-tests jar
 	@tests/bench/scale/run
 	tests/bench/scale/run --workloads A1 B2 S B1 J TERA X2000
 	tests/bench/scale/run --links
+	tests/bench/scale/run --links --ladder
 	tests/bench/scale/run --report
 
 bench-service: setup-tests jar

@@ -58,7 +58,7 @@ FIGURES = ["pool.highWaterBytes", "memory.tasksHighWaterBytes", "memory.totalHig
 TASK_BYTES = 2 * MIB
 SHORT = ["coalesce", "rows", "shuffle"]
 LONG = [*SHORT, "q64", "q72"]
-# Of the join: maps, and partitions.
+# Of the join: maps, and partitions (at least 200).
 SIZES = {False: 100, True: 2000}
 # Of the job with one task that reads all partitions. A reader that kept what it has read took
 # 159 KiB for each: 312 MiB in the short form, far more than the noise.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.conversation import Broken, Conversation
 
-from . import cpu, places
+from . import cpu, links, places
 
 HERE = Path(__file__).resolve().parents[1]
 START_SECONDS = 120
@@ -53,8 +53,18 @@ def jvm_options(class_path):
         ).stdout.split()
 
 
+def _java(link, number):
+    """Returns the words that start a JVM, on a host of the link if there is one."""
+    if link is None:
+        return ["java"]
+    own, owner = links.host_address(number), links.host_address(0)
+    properties = [f"-Dfaro.bench.own={own}", f"-Dfaro.bench.owner={owner}"]
+    return [*link.host_prefix(number), "java", *properties]
+
+
 class Ladder:
-    def __init__(self, home, faro_jar, shapes, sides, target, say, kind=places.TMPFS):
+    def __init__(self, home, faro_jar, shapes, sides, target, say, kind=places.TMPFS, link=None):
+        """`link`: the owner is on the first of its hosts, the reader on the second."""
         self.say = say
         self.sides = sides
         self.notes = []  # A reader of the figures must know these.
@@ -64,8 +74,7 @@ class Ladder:
         try:
             classes = compiled(home, faro_jar, target)
             class_path = f"{classes}:{faro_jar}:{home}/jars/*"
-            java = [
-                "java",
+            options = [
                 *jvm_options(class_path),
                 "-Xms1g",
                 "-Xmx2g",
@@ -82,7 +91,8 @@ class Ladder:
             self.owner = Conversation(
                 "owner",
                 [
-                    *java,
+                    *_java(link, 0),
+                    *options,
                     "io.faro.bench.OwnerMain",
                     self.place,
                     ",".join(served),
@@ -99,7 +109,8 @@ class Ladder:
             self.reader = Conversation(
                 "reader",
                 [
-                    *java,
+                    *_java(link, 1),
+                    *options,
                     "io.faro.bench.ReaderMain",
                     self.place,
                     *[f"{side}={reached[side]}" for side in sides],

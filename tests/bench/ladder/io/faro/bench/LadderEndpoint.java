@@ -73,6 +73,7 @@ public final class LadderEndpoint {
         .set(defaults.settings)
         .name(side)
         .fabric(side.equals("faro-shm") ? FabricChoice.SHM : FabricChoice.TCP)
+        .bindAddress(Addresses.OWN)
         .application("faro-bench")
         .sealed(sealed)
         .build();

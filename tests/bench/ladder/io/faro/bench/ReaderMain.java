@@ -26,7 +26,7 @@ public final class ReaderMain {
   private static final int KIB_IN_FLIGHT = 48 << 10;
 
   /** The owner for a side whose card has the address, or that needs none. */
-  private static final Requester.Owner NONE = new Requester.Owner("127.0.0.1", 1, "owner");
+  private static final Requester.Owner NONE = new Requester.Owner(Addresses.OWNER, 1, "owner");
 
   private final ShuffleFiles files;
   private final Map<String, BlockStoreClient> clients = new HashMap<>();
@@ -61,7 +61,7 @@ public final class ReaderMain {
 
   private void open(String side, String how) throws Exception {
     if (side.startsWith("netty")) {
-      owners.put(side, new Requester.Owner("127.0.0.1", Integer.parseInt(how), "owner"));
+      owners.put(side, new Requester.Owner(Addresses.OWNER, Integer.parseInt(how), "owner"));
       clients.put(side, StockNetty.start(side, files));
     } else if (side.equals("free")) {
       clients.put(side, new MappedFilesClient(files));

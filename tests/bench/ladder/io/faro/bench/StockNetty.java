@@ -45,7 +45,7 @@ final class StockNetty {
     SerializerManager serializers = new SerializerManager(new JavaSerializer(conf), conf);
     // 0 cores stand for all of the machine, as in an executor without a limit.
     NettyBlockTransferService service =
-        new NettyBlockTransferService(conf, security, serializers, "127.0.0.1", "127.0.0.1", 0, 0, null);
+        new NettyBlockTransferService(conf, security, serializers, Addresses.OWN, Addresses.OWN, 0, 0, null);
     service.init(new Blocks(conf, files));
     return service;
   }
