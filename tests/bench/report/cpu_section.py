@@ -38,7 +38,7 @@ def write(results):
         parts += [f"### {name}", table_of(sides)]
     parts += [
         "### Without the shuffle",
-        (WITHOUT_SHUFFLE),
+        WITHOUT_SHUFFLE,
         without_shuffle(results["workloads"]),
     ]
     return "\n\n".join(parts)

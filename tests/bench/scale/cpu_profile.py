@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Container
 from pathlib import Path
 
 import parts
@@ -39,7 +40,7 @@ def measure(place: parts.Place, names: list[str], sides: list[str]) -> None:
     (place.target / FILE).write_text(json.dumps({"runs": runs}, indent=1))
 
 
-def without(runs: list[dict], names: dict) -> list[dict]:
+def without(runs: list[dict], names: Container[str]) -> list[dict]:
     """Returns the runs without the queries that are measured again."""
     for run in runs:
         run["queries"] = {n: sides for n, sides in run["queries"].items() if n not in names}

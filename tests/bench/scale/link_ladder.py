@@ -73,6 +73,7 @@ def write(runs: list[dict]) -> str:
     ]
     for run in runs:
         text.append(of_machine(run["machine"], run["command"], run["seconds"], run["quick"]))
+        text.append(f"One TCP connection got {run['one_connection']:.2f} Gbit/s.")
         text += [f"- **{NAMES[side]}: {why}**" for side, why in run["broken"].items()]
         text.append(_table(run))
     return "\n\n".join(text)
