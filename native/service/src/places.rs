@@ -3,7 +3,7 @@
 
 use crate::directories::{directory, remove_directory};
 use crate::error::ServiceError;
-use crate::message::{Hello, Key};
+use crate::message::Key;
 use crate::record::{Boot, Record};
 use crate::store::{Held, Holding, OutputRecords, Store};
 use std::collections::HashMap;
@@ -129,12 +129,12 @@ impl Places {
     ///
     /// # Errors
     /// The path and the system's reason; then nothing was made.
-    pub(crate) fn make(&self, key: Key, hello: &Hello, owner: u32) -> Result<Store, String> {
+    pub(crate) fn make(&self, key: Key, application: &str, owner: u32) -> Result<Store, String> {
         let path = self.path_of(key);
         let said = |error: io::Error| format!("{}: {error}", path.display());
         DirBuilder::new().mode(0o700).create(&path).map_err(said)?;
         let record = Record {
-            application: hello.application.clone(),
+            application: application.to_owned(),
             owner,
             boot: self.boot.clone(),
         };
@@ -170,18 +170,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (records, held) = (OutputRecords::new(1), Held::new(1));
         let places = Places::open(dir.path(), 1, records, held).unwrap();
-        let hello = Hello {
-            application: "app".to_owned(),
-            executor: "1".to_owned(),
-            sealed: false,
-            token: Token::new([1; 32]),
-            secret: Default::default(),
-        };
-        let key = hello.token.key();
-        drop(places.make(key, &hello, 7).unwrap());
-        assert!(places.make(key, &hello, 7).is_err());
+        let key = Token::new([1; 32]).key();
+        drop(places.make(key, "app", 7).unwrap());
+        assert!(places.make(key, "app", 7).is_err());
         assert_eq!(places.left().unwrap()[&key].record.owner, 7);
         places.remove(key);
-        assert!(places.make(key, &hello, 8).is_ok());
+        assert!(places.make(key, "app", 8).is_ok());
     }
 }

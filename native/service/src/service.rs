@@ -146,7 +146,7 @@ impl Service {
                 return Err((Refusal::Full, text));
             }
             Entry::Vacant(_) => {
-                let made = self.places.make(key, hello, owner);
+                let made = self.places.make(key, &hello.application, owner);
                 Arc::new(made.map_err(|text| (Refusal::System, text))?)
             }
         };
