@@ -46,7 +46,8 @@ JOBS = {
     "rows": "SELECT count(*), sum(length(s)), max(substr(s, -3)) FROM (SELECT "
     f"/*+ REPARTITION({PARTITIONS_OF_ROWS}, id) */ id, repeat(string(id % 10), 104857600) s "
     f"FROM range(0, {ROWS}, 1, 2))",
-    # Both sides have their partitions, so the join shuffles nothing once more.
+    # Both sides have their partitions, so the join shuffles nothing once more. Spark does not
+    # coalesce partitions whose number a hint gives.
     "shuffle": "SELECT count(*), sum(a.v), sum(b.v) FROM "
     "(SELECT /*+ REPARTITION({maps}, k) */ * FROM (SELECT id k, id % 7 v FROM "
     "range(0, 4000000, 1, {maps}))) a JOIN "
@@ -91,9 +92,7 @@ class Side:
             tables.mkdir(exist_ok=True)
         conf = {
             "spark.executorEnv.JAVA_HOME": str(self.groups.java_home),
-            # Of the queries: Spark's default.
-            "spark.sql.shuffle.partitions": "200",
-            "spark.sql.adaptive.coalescePartitions.enabled": "false",
+            # Each join of the queries shuffles; all else is Spark's default.
             "spark.sql.autoBroadcastJoinThreshold": "-1",
             "spark.faro.fallback": "never",
             **dict(pair.split("=", 1) for pair in options.conf),

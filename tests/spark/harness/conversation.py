@@ -20,6 +20,8 @@ class Conversation:
         self.name = name
         self.log = log
         self._keep = keep
+        # It owes an answer, and reads no further line before.
+        self._busy = False
         self._lines = queue.Queue()
         with Path(log).open("wb") as errors:
             self.process = subprocess.Popen(
@@ -52,6 +54,7 @@ class Conversation:
             raise Broken(f"{self.name}: no answer within {seconds} s; see {self.log}") from None
         if line is None:
             raise Broken(f"{self.name} ended; see {self.log}")
+        self._busy = False
         return line
 
     def ask(self, line, seconds):
@@ -60,13 +63,15 @@ class Conversation:
             self.process.stdin.flush()
         except OSError:
             raise Broken(f"{self.name} ended; see {self.log}") from None
+        self._busy = True
         return self.answer(seconds)
 
     def stop(self, grace=5):
-        """Ends it by the end of its input, and its whole group by force after `grace` seconds."""
+        """Ends it by the end of its input, and its whole group by force after `grace` seconds, or
+        at once if it owes an answer."""
         with contextlib.suppress(OSError):
             self.process.stdin.close()
-        deadline = time.monotonic() + grace
+        deadline = time.monotonic() + (0 if self._busy else grace)
         try:
             while time.monotonic() < deadline:
                 if self.process.poll() is not None:
