@@ -25,9 +25,11 @@ RUN_SECONDS = 240
 # For the first tasks of an application.
 EXECUTORS_SECONDS = 90
 EXECUTORS = 2
+# Of a worker; its executor's heap is Spark's default, see ALWAYS.
 EXECUTOR_MEMORY = 2048
 
 ALWAYS = {
+    "spark.executor.memory": "1g",
     "spark.shuffle.readHostLocalDisk": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
@@ -110,7 +112,7 @@ def compiled(home, target):
 
 class Application:
     """An application of the side `name`, with its daemons if it has some, on the hosts of `link` if
-    it is given. Each of `executors` has a core and `memory` MiB."""
+    it is given. Each of `executors` has a core, and its worker `memory` MiB."""
 
     def __init__(
         self,

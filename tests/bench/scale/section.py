@@ -32,7 +32,7 @@ def write(heats: list, quick: bool) -> str:
         "## Scale factor 10",
         (
             f"TPC-DS ({tables}), tables in Parquet that are in the page cache. Two executors "
-            "of one core and a heap of 2 GB on one host (`local-cluster[2,1,2048]`), "
+            "of one core and a heap of 1 GB on one host (`local-cluster[2,1,2048]`), "
             "`spark.local.dir` on a disk, otherwise Spark's defaults: adaptive execution, "
             "broadcast joins, 200 partitions. `spark.shuffle.readHostLocalDisk=false` stands "
             "for two hosts: what an executor reads of the other one goes through the "

@@ -19,6 +19,8 @@ LOOK = 0.05
 LOOK_AT_HEAP = 0.3
 # The line of /proc/PID/smaps that begins a mapping.
 MAPPING = re.compile(r"([0-9a-f]+)-[0-9a-f]+ ")
+# In the JVM's log.
+HEAP = re.compile(r"Heap address: (0x[0-9a-f]+), size: (\d+) MB")
 
 
 @dataclass(frozen=True)
@@ -157,14 +159,21 @@ exec {launch.java_program()} "$@"
 
     def _heap(self, group):
         """Resident bytes of Java's heap in the group's processes."""
-        log = (self.place / f"heap-{group.name}").read_text()
-        found = re.search(r"Heap address: (0x[0-9a-f]+), size: (\d+) MB", log)
-        if not found:
-            raise ValueError("the JVM has not said where its heap is")
-        start = int(found[1], 16)
-        end = start + (int(found[2]) << 20)
+        start, mib = self._heap_range(group)
+        end = start + (mib << 20)
         pids = (group / "cgroup.procs").read_text().split()
         return sum(resident(Path("/proc") / pid / "smaps", start, end) for pid in pids)
+
+    def _heap_range(self, group):
+        """Where the heap begins, and the most MiB that it can have."""
+        found = HEAP.search((self.place / f"heap-{group.name}").read_text())
+        if not found:
+            raise ValueError("the JVM has not said where its heap is")
+        return int(found[1], 16), int(found[2])
+
+    def heaps(self):
+        """The most MiB that each executor's heap can have."""
+        return [self._heap_range(group)[1] for group in self._groups()]
 
     def max_bytes(self):
         """The most that an executor had since the start, in all and outside of the heap."""

@@ -340,9 +340,12 @@ def submit_command(
     jars=(),
 ):
     """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
-    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB;
-    `behind`: the shuffle manager that Faro is a plug-in behind; `jars`: more of them."""
+    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB,
+    where `conf` gives executors no other; `behind`: the shuffle manager that Faro is a plug-in
+    behind; `jars`: more of them."""
     main_class, *program = program
+    # A worker's memory in `local-cluster[...]` is not its executor's heap.
+    conf = {"spark.executor.memory": f"{memory}m", **conf}
     command = [
         str(home / "bin" / "spark-submit"),
         "--master",
