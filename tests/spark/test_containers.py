@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import data
 import pytest
@@ -26,9 +27,6 @@ VERSIONS = ["4.3.0"]
 JOB_LIMIT = 900  # seconds
 MIB = 1 << 20
 EXECUTORS = 2
-# `spark.executor.memory`, by tasks at a time: Spark's default, and in the long form what stock
-# Spark needs. The kernel killed its executors in q72 with 16 tasks and 2 GB.
-EXECUTOR_MIB = {False: {4: 1024}, True: {4: 2048, 16: 4096}}
 # The JVM decides when it collects, so the heap of two runs of one job differs: with 1 GB, stock
 # Spark alone took 881 to 1,119 MiB in all for the shuffle; rows of 100 MB differ by three of them.
 # Outside of the heap the JVM's own memory differs (code, metaspace, its collector's tables).
@@ -58,8 +56,35 @@ JOBS = {
 FIGURES = ["pool.highWaterBytes", "memory.tasksHighWaterBytes", "memory.totalHighWaterBytes"]
 # Of docs/memory.md: what each task may take, whatever the length of its rows.
 TASK_BYTES = 2 * MIB
-SHORT = ["coalesce", "rows", "shuffle"]
-LONG = [*SHORT, "q64", "q72"]
+SHORT = ("coalesce", "rows", "shuffle")
+
+
+class Shape(NamedTuple):
+    """Executors, and what is asked of them."""
+
+    name: str
+    # At a time.
+    tasks: int
+    # `spark.executor.memory` in MiB.
+    heap: int
+    jobs: tuple[str, ...]
+    # `spark.executor.memoryOverhead` in MiB; 0: Spark's default.
+    overhead: int = 0
+
+    def container_mib(self):
+        return self.heap + (self.overhead or max(self.heap // 10, 384))
+
+
+# Spark's default executor.
+SHORT_FORM = [Shape("4", 4, 1024, SHORT)]
+# In q72 the kernel killed stock Spark's executors with the default overhead: with 4 tasks and a heap
+# of 2 GB, with 16 tasks and heaps of 2 GB and of 4 GB.
+LONG_FORM = [
+    Shape("4", 4, 2048, (*SHORT, "q64")),
+    Shape("4-large", 4, 2048, ("q72",), overhead=1024),
+    Shape("16", 16, 2048, (*SHORT, "q64")),
+    Shape("16-large", 16, 4096, ("q72",), overhead=1024),
+]
 # Of the join: maps, and partitions (at least 200).
 SIZES = {False: 100, True: 2000}
 # Of the job with one task that reads all partitions. A reader that kept what it has read took
@@ -67,36 +92,26 @@ SIZES = {False: 100, True: 2000}
 READ_BY_ONE = {False: 2000, True: 4000}
 
 
-def executor_mib(options, tasks):
-    return EXECUTOR_MIB[options.all][tasks]
-
-
-def container_mib(options, tasks):
-    """Of an executor, with Spark's default overhead: max(10 %, 384 MiB)."""
-    heap = executor_mib(options, tasks)
-    return heap + max(heap // 10, 384)
-
-
 def pytest_generate_tests(metafunc):
     options = metafunc.config.option
     cases = [
-        (version, tasks, name)
+        (version, shape, name)
         for version in options.versions or VERSIONS
-        for tasks in ((4, 16) if options.all else (4,))
-        for name in [*(LONG if options.all else SHORT), "formula"]
+        for shape in (LONG_FORM if options.all else SHORT_FORM)
+        for name in [*shape.jobs, "formula"]
     ]
     metafunc.parametrize(
-        ("version", "tasks", "name"), cases, ids=[f"{v}-{t}-{n}" for v, t, n in cases]
+        ("version", "shape", "name"), cases, ids=[f"{v}-{s.name}-{n}" for v, s, n in cases]
     )
 
 
 class Side:
     """One application, its executors in groups of their own."""
 
-    def __init__(self, files, name, version, tasks, options, place, logs):
+    def __init__(self, files, name, version, shape, options, place, logs):
         self.name = name
-        limit = container_mib(options, tasks) * MIB
-        self.groups = cgroup.Groups(files, f"{name}-{tasks}", place / name, limit)
+        limit = shape.container_mib() * MIB
+        self.groups = cgroup.Groups(files, f"{name}-{shape.name}", place / name, limit)
         spark = spark_home.versions_named([version])[0]
         tables = data.ensure(options.scale or "1") if options.all else place / "no-tables"
         if not options.all:
@@ -108,6 +123,8 @@ class Side:
             "spark.faro.fallback": "never",
             **dict(pair.split("=", 1) for pair in options.conf),
         }
+        if shape.overhead:
+            conf["spark.executor.memoryOverhead"] = f"{shape.overhead}m"
         if name == "faro":
             conf.setdefault("spark.faro.fabric", "tcp")
         self.application = Application(
@@ -115,8 +132,8 @@ class Side:
             options.jar.resolve() if name == "faro" else None,
             logs,
             conf,
-            memory=executor_mib(options, tasks),
-            cores=tasks,
+            memory=shape.heap,
+            cores=shape.tasks,
         )
         self.gone = ""
 
@@ -143,12 +160,13 @@ class Side:
 
 
 class Sides:
-    """Stock Spark's and Faro's applications of one version and number of tasks."""
+    """Stock Spark's and Faro's applications of one version and shape."""
 
-    def __init__(self, options, version, tasks, files):
+    def __init__(self, options, version, shape, files):
         self.options = options
+        self.shape = shape
         self.place = Path(tempfile.mkdtemp(prefix="faro-containers-"))
-        self.logs = LOGS / f"{version}-{tasks}"
+        self.logs = LOGS / f"{version}-{shape.name}"
         shutil.rmtree(self.logs, ignore_errors=True)
         self.logs.mkdir(parents=True)
         # Of Faro's executors together, since the first job.
@@ -156,7 +174,7 @@ class Sides:
         self.sides = []
         try:
             for name in ("stock", "faro"):
-                self.sides.append(Side(files, name, version, tasks, options, self.place, self.logs))
+                self.sides.append(Side(files, name, version, shape, options, self.place, self.logs))
             for side in self.sides:
                 side.application.await_ready()
         except BaseException:
@@ -195,27 +213,27 @@ def sides_of(pytestconfig):
     files, why = cgroup.found()
     held = {}
 
-    def of(version, tasks):
+    def of(version, shape):
         if not files:
             pytest.skip(why)
-        if (version, tasks) not in held:
+        if (version, shape) not in held:
             for old in held.values():
                 old.stop()
             held.clear()
-            held[version, tasks] = Sides(pytestconfig.option, version, tasks, files)
-        return held[version, tasks]
+            held[version, shape] = Sides(pytestconfig.option, version, shape, files)
+        return held[version, shape]
 
     yield of
     for last in held.values():
         last.stop()
 
 
-def test_containers(sides_of, version, tasks, name, record_property):
+def test_containers(sides_of, version, shape, name, record_property):
     """No executor is killed, and Faro's resident memory is within stock's plus the limit."""
     sides = None
     try:
-        sides = sides_of(version, tasks)
-        problem, said = formula(sides, tasks) if name == "formula" else compare(sides, tasks, name)
+        sides = sides_of(version, shape)
+        problem, said = formula(sides) if name == "formula" else compare(sides, name)
     except (Failed, Broken) as error:
         killed = ", ".join(sides.killed()) if sides else ""
         problem, said = f"{error}; killed: {killed or 'none'}", ""
@@ -224,7 +242,7 @@ def test_containers(sides_of, version, tasks, name, record_property):
         pytest.fail(f"{problem}; {said}", pytrace=False)
 
 
-def compare(sides, tasks, name):
+def compare(sides, name):
     done, answers = sides.ask(name)
     stock, faro = (done[side][1] for side in ("stock", "faro"))
     limit = limit_of(sides)
@@ -244,7 +262,7 @@ def compare(sides, tasks, name):
     if not (stock.outside_heap and faro.outside_heap):
         return "the heap was not looked at", said
     heaps = {heap for side in sides.sides for heap in side.groups.heaps()}
-    asked = executor_mib(sides.options, tasks)
+    asked = sides.shape.heap
     if heaps != {asked}:
         return f"heaps of {heaps} MiB, not all of {asked}", said
     if faro.outside_heap > stock.outside_heap + limit + NOISE:
@@ -266,7 +284,7 @@ def limit_of(sides):
     raise Broken("no executor's log says `Faro ready: ... memory.limit=`")
 
 
-def formula(sides, tasks):
+def formula(sides):
     """What Faro's executors counted over all jobs is within the formula of docs/memory.md."""
     if killed := sides.killed():
         return f"killed: {', '.join(killed)}", ""
@@ -274,7 +292,7 @@ def formula(sides, tasks):
     most = {name: sides.counted[name] / EXECUTORS for name in FIGURES}
     said = ", ".join(f"{name} {value / MIB:.1f} MiB" for name, value in most.items())
     said += f", the mean of {EXECUTORS} executors"
-    in_tasks = tasks * TASK_BYTES
+    in_tasks = sides.shape.tasks * TASK_BYTES
     bounds = zip(FIGURES, [limit, in_tasks, 1.5 * limit + in_tasks])
     beyond = [name for name, bound in bounds if most[name] > bound]
     if not all(most.values()):
