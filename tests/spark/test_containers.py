@@ -77,8 +77,8 @@ class Shape(NamedTuple):
 
 # Spark's default executor.
 SHORT_FORM = [Shape("4", 4, 1024, SHORT)]
-# In q72 the kernel killed stock Spark's executors with the default overhead: with 4 tasks and a heap
-# of 2 GB, with 16 tasks and heaps of 2 GB and of 4 GB.
+# In q72 the kernel killed stock Spark's executors with the default overhead: with 4 tasks and a
+# heap of 2 GB, with 16 tasks and heaps of 2 GB and of 4 GB.
 LONG_FORM = [
     Shape("4", 4, 2048, (*SHORT, "q64")),
     Shape("4-large", 4, 2048, ("q72",), overhead=1024),
