@@ -40,7 +40,7 @@ def write(results):
     parts = [
         "## Spark workloads",
         (
-            "Two executors of one core (`local-cluster[2,1,2048]`, "
+            "Two executors of one core (`local-cluster[2,1,2048]`, heaps of 1 GB, "
             "`spark.shuffle.readHostLocalDisk=false`, AQE off, `spark.local.dir` on tmpfs), "
             "sink `noop`. Each side is a running application, and the applications take "
             f"turns, after {results['warm_ups']} warm-up runs each. Figures are medians of "

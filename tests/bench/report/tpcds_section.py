@@ -20,7 +20,7 @@ def write(results):
         "## TPC-DS queries",
         (
             f"Ten heavy queries, scale factor {results['scale']}, Parquet tables that are in the "
-            "page cache. Two executors of one core (`local-cluster[2,1,2048]`, "
+            "page cache. Two executors of one core (`local-cluster[2,1,2048]`, heaps of 1 GB, "
             "`spark.shuffle.readHostLocalDisk=false`, `spark.local.dir` on tmpfs), otherwise "
             "Spark's defaults, with adaptive execution and broadcast joins. Each side is a running "
             "application, and the applications take turns with each query. Runs to warm up: "
