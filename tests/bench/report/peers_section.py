@@ -47,8 +47,8 @@ def write(results):
                 + (f", and TPC-DS ({', '.join(queries)}) at scale factor 10" if queries else "")
                 + ". Two executors of one core on one host (`local-cluster[2,1,2048]`, "
                 "heaps of 1 GB, `spark.shuffle.readHostLocalDisk=false`, `spark.local.dir` on a "
-                "disk), otherwise Spark's defaults, with adaptive execution. Not all sides fit into the memory of "
-                "this machine, so they are in two heats, with stock Spark and Faro in both. Each "
+                "disk), otherwise Spark's defaults, with adaptive execution. Not all sides fit "
+                "into the memory of this machine, so they are in two heats, with stock Spark and Faro in both. Each "
                 "side is a running application, and the sides of a heat take turns. Figures are "
                 "medians, with the lowest and highest in parentheses. Before it is measured each "
                 "side gives its answer to the job or query, which is compared with stock Spark's. "
