@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 DEVICES = "/dev/infiniband"
+# A guest may have a small share of a processor; by default an exchange of blocks may take 5 s.
+PATIENT = ["--timeout", "60"]
 # As an executor's user: without the capability to lock memory, and to open what is root's.
 UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 
@@ -25,11 +27,11 @@ def doctor(faro):
 
     def run(*options, host="h1", under=(), environment=None):
         ran = subprocess.run(
-            ["at", host, *under, faro, "doctor", "--json", *options],
+            ["at", host, *under, faro, "doctor", "--json", *PATIENT, *options],
             stdout=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=60,
+            timeout=300,
             env={**os.environ, **(environment or {})},
         )
         result = json.loads(ran.stdout)
@@ -37,6 +39,10 @@ def doctor(faro):
         return result
 
     return run
+
+
+def not_ok(result):
+    return [row for row in result["checks"] if row["level"] != "ok"]
 
 
 def check(result, name, level, words="", fix=""):
@@ -51,7 +57,7 @@ def test_each_host_chooses_its_own_device(doctor):
     """Each host finds its own device, and the GID of its own address."""
     for number in (1, 2):
         result = doctor(host=f"h{number}")
-        assert result["exit_code"] == 0, result
+        assert result["exit_code"] == 0, not_ok(result)
         check(result, "choice", "ok", f"rxe{number}:1, GID 1 10.77.0.{number}, because it has")
         check(result, "library", "ok", "libibverbs.so.1.")
         check(result, "MTU", "ok", "4096")
@@ -67,7 +73,7 @@ def test_blocks_pass_to_the_other_host(doctor, faro):
             lines = [server.stdout.readline().split() for _ in range(2)]
             assert lines == [["tcp", "10.77.0.2:7600"], ["verbs", "10.77.0.2:7601"]], lines
             result = doctor("--peer", "h2:7600")
-            assert result["exit_code"] == 0, result
+            assert result["exit_code"] == 0, not_ok(result)
             check(result, "peer tcp", "ok", "10.77.0.2:7600")
             check(result, "peer verbs", "ok", "10.77.0.2:7601")
         finally:
