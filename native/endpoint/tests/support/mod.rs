@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Of requests and of the conditions that tests wait for: a guest may have a small share of a processor.
+/// Of requests, and of what tests wait for: a guest may have a small share of a processor.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 pub const MEMORY: u64 = 64 << 20;
 

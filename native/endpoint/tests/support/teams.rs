@@ -8,7 +8,7 @@ use faro_endpoint::{Endpoint, FabricChoice};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Of requests and of the conditions that tests wait for: a guest may have a small share of a processor.
+/// Of requests, and of what tests wait for: a guest may have a small share of a processor.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn endpoints(fabric: FabricChoice, count: usize) -> Vec<Arc<Endpoint>> {
