@@ -1,15 +1,11 @@
 //! Teams of threads: each rank on a thread of its own, on one of a few endpoints.
 
-use crate::support::config;
+use crate::support::{config, TIMEOUT};
 use faro_endpoint::collective::{
     CollectiveError, Grouping, NanPolicy, Operation, Round, Team, TeamMember,
 };
 use faro_endpoint::{Endpoint, FabricChoice};
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Of requests, and of what tests wait for: a guest may have a small share of a processor.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn endpoints(fabric: FabricChoice, count: usize) -> Vec<Arc<Endpoint>> {
     (0..count)
