@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const PAGES_PER_SLAB: usize = SLAB_BYTES / PAGE_BYTES;
 const SLABS: usize = 4;
 /// Only a hang reaches it.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 

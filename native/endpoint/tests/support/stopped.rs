@@ -34,7 +34,7 @@ impl Stopped {
         let page = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
         let (scheme, mut fabric) = fabric_by_hand(choice, identity, Protection::Clear, pool);
         let address = card.addresses.iter().find(|a| a.scheme == scheme).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(60);
         let peer = Identity::new(card.endpoint, &card.secret, None, "").unwrap();
         let connection = fabric.connect(&address.location, &peer, deadline).unwrap();
         let mut events = Vec::new();
