@@ -99,12 +99,37 @@ def test_a_failed_phase_is_named_and_the_next_ones_run(phases, monkeypatch, tmp_
     assert "a: FAILED a.py::b - c\nfailed phases: a, c\n6 passed, 2 failed, 3 skipped\n" in said
 
 
-def test_an_interrupt_ends_all_lanes(tmp_path):
+# When the interrupt comes: what makes `tests/run` be there until it has come.
+MOMENTS = {
+    "both phases run": "",
+    "the second one is being started": """
+start = subprocess.Popen
+def started(command, **more):
+    process = start(command, **more)
+    if command[-1].endswith("/b"):
+        module.STOPPED.wait()
+    return process
+subprocess.Popen = started
+""",
+    "the second lane was just begun": """
+submit = module.ThreadPoolExecutor.submit
+def submitted(pool, work, phases):
+    future = submit(pool, work, phases)
+    while phases[0].name == "b":
+        time.sleep(0.02)
+    return future
+module.ThreadPoolExecutor.submit = submitted
+""",
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_an_interrupt_ends_all_lanes(moment, tmp_path):
     """Both phases and what they started are gone, and no further phase begins."""
     waits = script(tmp_path / "waits", '#!/bin/sh\necho $$ >"$1.pid"\nexec sleep 600\n')
     late = tmp_path / "late"
     program = f"""
-import signal, sys
+import signal, subprocess, sys, time
 from pathlib import Path
 # A shell starts what it has in the background with this signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -112,6 +137,7 @@ sys.path.insert(0, {str(Path(__file__).parent)!r})
 import test_phases
 module = test_phases.loaded()
 module.LOGS = Path({str(tmp_path)!r}) / "logs"
+{MOMENTS[moment]}
 def phase(name, command, lane):
     return module.Phase(name, command, module.closing_counts, 5, lane=lane)
 module.PHASES = [
@@ -129,7 +155,10 @@ sys.exit(module.main())
         assert time.monotonic() < deadline, "the phases do not start"
         time.sleep(0.02)
     run.send_signal(signal.SIGINT)
-    said = run.communicate(timeout=60)[0]
+    try:
+        said = run.communicate(timeout=60)[0]
+    finally:
+        run.kill()
     assert run.returncode == 130
     assert said.endswith("interrupted\n")
     assert not late.exists()
