@@ -172,9 +172,11 @@ fn an_application_that_is_not_heard_of_goes() {
     host.service.tick(later);
     assert_eq!(host.figure("outputs"), 1, "an executor is connected");
     drop(client);
+    let mut now = later;
     until("an idle application goes", || {
-        // Its connection's thread may not have noticed yet.
-        host.service.tick(later + 2 * IDLE);
+        // As long as its connection's thread has not noticed, it is heard of at each look.
+        now += 2 * IDLE;
+        host.service.tick(now);
         host.figure("applications") == 0
     });
     assert_eq!(host.kept_names(), 0);
