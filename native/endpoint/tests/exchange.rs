@@ -85,7 +85,7 @@ fn connect(servers: &[Server]) {
     }
 }
 
-/// No place of the exchange is taken, and nothing has failed since `failures` were counted.
+/// No place of the exchange is taken, and nothing has failed since `before`, its `failures` then.
 fn nothing_is_left(server: &Server, before: [u64; 4]) {
     support::until("all places are given back", || {
         ["activePeers", "fanIn", "pairsInUse"]
