@@ -58,6 +58,16 @@ fn ask(server: &Server, fabric: FabricChoice, peers: &mut [Stopped]) {
 /// Half of 16 peers have stopped, each with 16 MiB or more requested. The other half must get all
 /// that they ask for while the stopped ones hold their memory.
 fn peers_that_stop_starve_no_other(fabric: FabricChoice) {
+    // Over TCP the kernel ends a connection whose peer takes nothing for 20 s, which is too early on a
+    // busy machine.
+    assert!(
+        (0..5).any(|_| others_are_served(fabric)),
+        "the others had to wait until the stopped peers were disconnected"
+    );
+}
+
+/// Returns false if the stopped peers were disconnected before the others had their blocks.
+fn others_are_served(fabric: FabricChoice) -> bool {
     let (server, bytes) = server(fabric, LONG);
     let card = server.endpoint.card();
     let mut stopped: Vec<_> = (0..8)
@@ -85,11 +95,14 @@ fn peers_that_stop_starve_no_other(fabric: FabricChoice) {
             assert!(fetched.bytes() == [bytes.clone()]);
         }
     }
-    assert_eq!(connections(&server, fabric), 16, "the others still wait");
+    if connections(&server, fabric) < 16 {
+        return false;
+    }
     until("all that is held is the stopped peers'", || {
         held(&server) <= 8 * SHARE
     });
     drop(stopped);
+    true
 }
 
 /// A server waits for its peer as long as the server's own setting allows, whatever the peer asks
