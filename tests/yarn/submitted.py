@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from daemons import MASTER
 from harness import launch
 
-TIME_LIMIT = 240  # seconds
+TIME_LIMIT = 600  # seconds
 EXECUTOR_MIB = 1024
 DRIVER_MIB = 512
 # Of the causes of a failure.

@@ -26,7 +26,7 @@ FARO_JAR, BROKEN_JAR, MUSL = "@faro-jar@", "@broken-jar@", "@musl@"
 # Found in the memory of a process under the name of musl's loader.
 MUSL_FILE = "ld-musl-x86_64.so.1"
 LIBRARY = "META-INF/native/linux-x86_64/libfaro_jni.so"
-TIME_LIMIT = 200  # seconds for one application
+TIME_LIMIT = 600  # seconds for one application
 # What Spark's entry point writes for the user of its images. Without a line Hadoop's login fails,
 # and stock Spark does not start; with a read-only root file system the image has to have it.
 PASSWD = "root:x:0:0:root:/root:/bin/sh\n185:x:185:0:anonymous uid:/opt/spark:/bin/false\n"
