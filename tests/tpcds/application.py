@@ -12,7 +12,7 @@ from harness.conversation import Broken, Conversation
 HERE = Path(__file__).resolve().parent
 COUNTERS = HERE.parent / "spark" / "jobs" / "io" / "faro" / "e2e" / "FaroCounters.java"
 CLASSES = ("QueryApp", "AnswerFile", "PlanText", "TaskTimes")
-START_LIMIT = 180  # seconds
+START_LIMIT = 600  # seconds
 PLAIN_ANSWER = 30
 
 
