@@ -9,7 +9,6 @@ from .model import (
     DECLINED,
     FEW,
     FEWEST,
-    PLUGIN,
     Scenario,
 )
 
@@ -32,14 +31,6 @@ SCENARIOS = [
         newest=True,
         behind="sort",
         must_not_count=("rowReaders", "rowWriters"),
-    ),
-    Scenario(
-        "behind-and-manager",
-        [*FEWEST],
-        {"spark.plugins": PLUGIN},
-        faro_only=True,
-        newest=True,
-        must_count=("rowReaders", "rowWriters"),
     ),
     # Its bytes may be anywhere, as far as Faro knows.
     Scenario(

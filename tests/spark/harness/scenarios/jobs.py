@@ -1,6 +1,18 @@
 """Every kind of job, with the settings that change how Spark shuffles."""
 
-from .model import AQE, BLOCKS, FEW, FEWEST, KRYO, RDD, SPARK_WRITERS, SQL, STREAMS, Scenario
+from .model import (
+    AQE,
+    BLOCKS,
+    FEW,
+    FEWEST,
+    KRYO,
+    PLUGIN,
+    RDD,
+    SPARK_WRITERS,
+    SQL,
+    STREAMS,
+    Scenario,
+)
 
 SCENARIOS = [
     # Each kind of job once; what `default` has beside these takes the same way through all that
@@ -87,11 +99,18 @@ SCENARIOS = [
         must_count=("pool.slabsReleased",),
         waits=True,
     ),
+    # With Faro's manager and its plug-in too, which then does nothing.
     Scenario(
         "to-disk",
         ["groupByKey", "megabyteBlocks", "sqlJoin", "rowSizes"],
-        {"spark.network.maxRemoteBlockSizeFetchToMem": "100k", **KRYO},
+        {
+            "spark.network.maxRemoteBlockSizeFetchToMem": "100k",
+            "spark.plugins": PLUGIN,
+            **KRYO,
+        },
+        faro_only=True,
         newest=True,
+        must_count=("rowReaders", "rowWriters"),
     ),
     Scenario(
         "to-disk-beyond-memory",
