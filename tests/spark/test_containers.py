@@ -6,6 +6,7 @@ kernel counts as resident in an executor's group, page cache excluded, is looked
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shutil
 import tempfile
@@ -138,14 +139,17 @@ class Side:
 
     def run(self, text, output):
         """What the executors did, and the most that one of them had resident so far."""
+        return self.ask(self.application.run, text, output, JOB_LIMIT), self.groups.max_bytes()
+
+    def ask(self, question, *given):
+        """Its answer; after one that never came, an application is asked nothing more."""
         if self.gone:
             raise Broken(self.gone)
         try:
-            done = self.application.run(text, output, JOB_LIMIT)
+            return question(*given)
         except Broken as error:
             self.gone = str(error)
             raise
-        return done, self.groups.max_bytes()
 
     def stop(self):
         """Idempotent."""
@@ -174,8 +178,10 @@ class Sides:
         try:
             for name in ("stock", "faro"):
                 self.sides.append(Side(files, name, version, shape, options, self.place, self.logs))
-            for side in self.sides:
-                side.application.await_ready()
+            # Each job says so where one does not start.
+            with contextlib.suppress(Broken):
+                for side in self.sides:
+                    side.ask(side.application.await_ready)
         except BaseException:
             self.stop()
             raise
@@ -229,13 +235,11 @@ def sides_of(pytestconfig):
 
 def test_containers(sides_of, version, shape, name, record_property):
     """No executor is killed, and Faro's resident memory is within stock's plus the limit."""
-    sides = None
+    sides = sides_of(version, shape)
     try:
-        sides = sides_of(version, shape)
         problem, said = formula(sides) if name == "formula" else compare(sides, name)
     except (Failed, Broken) as error:
-        killed = ", ".join(sides.killed()) if sides else ""
-        problem, said = f"{error}; killed: {killed or 'none'}", ""
+        problem, said = f"{error}; killed: {', '.join(sides.killed()) or 'none'}", ""
     record_property("detail", said)
     if problem:
         pytest.fail(f"{problem}; {said}", pytrace=False)
@@ -274,9 +278,8 @@ def compare(sides, name):
 def limit_of(sides):
     """`spark.faro.memory.limit` as the executors chose it: nothing sets it here."""
     for log in (sides.sides[1].application.home / "work").glob("app-*/*/stderr"):
-        if ready := re.search(
-            r"Faro ready: .* memory\.limit=(\d+)", log.read_text(errors="replace")
-        ):
+        said = log.read_text(errors="replace")
+        if ready := re.search(r"Faro ready: .* memory\.limit=(\d+)", said):
             return int(ready[1])
     raise Broken("no executor's log says `Faro ready: ... memory.limit=`")
 
