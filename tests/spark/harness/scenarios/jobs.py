@@ -62,32 +62,25 @@ SCENARIOS = [
         ),
         must_not_count=("rowWriters", "rowBlocks"),
     ),
-    Scenario(
-        "checksum-crc32",
-        [*FEW, "writerFiles", "corruptDiagnosed"],
-        {
-            "spark.shuffle.checksum.enabled": "true",
-            # Spark takes any case.
-            "spark.shuffle.checksum.algorithm": "crc32",
-            "spark.shuffle.sync": "TRUE",
-            "spark.shuffle.push.enabled": "false",
-        },
-        newest=True,
-        must_count=("rowWriters",),
-        must_not_count=SPARK_WRITERS,
-    ),
-    # Without adaptive execution, so that 200 partitions are read with these limits.
+    # Without adaptive execution, so that 200 partitions are read with these limits; and checksums.
     Scenario(
         "small-limits",
-        [*FEW, "streams", "megabyteBlocks", "sqlOrder"],
+        [*FEW, "streams", "megabyteBlocks", "sqlOrder", "writerFiles", "corruptDiagnosed"],
         {
             "spark.sql.adaptive.enabled": "false",
             "spark.reducer.maxSizeInFlight": "1m",
             "spark.reducer.maxReqsInFlight": "3",
             "spark.reducer.maxBlocksInFlightPerAddress": "7",
+            "spark.shuffle.checksum.enabled": "true",
+            # Spark takes any case.
+            "spark.shuffle.checksum.algorithm": "crc32",
+            "spark.shuffle.sync": "TRUE",
+            "spark.shuffle.push.enabled": "false",
             **KRYO,
         },
         newest=True,
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
     ),
     # Slabs go and come back in the middle of a job.
     Scenario(

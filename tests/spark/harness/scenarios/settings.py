@@ -107,13 +107,6 @@ SCENARIOS = [
         must_count=("rowReaders",),
         must_log_once=("this Java does not let it replace the final field",),
     ),
-    Scenario(
-        "task-of-half-a-core",
-        ["sqlJoin"],
-        {"spark.task.cpus": "0.5"},
-        newest=True,
-        version="4.3.0",
-    ),
     # One application in which sessions, queries and jobs do without Faro.
     Scenario(
         "switch",
