@@ -64,10 +64,13 @@ fn all_to_all(servers: &[Server]) {
     });
 }
 
+/// Counters by name.
+type Failures = [(&'static str, u64); 4];
+
 /// What an endpoint counts of requests that were not answered at once.
-fn failures(server: &Server) -> [u64; 4] {
+fn failures(server: &Server) -> Failures {
     ["retries", "routeBackoffs", "requestsFailed", "timeouts"]
-        .map(|name| counter(&server.endpoint, name))
+        .map(|name| (name, counter(&server.endpoint, name)))
 }
 
 /// Connects each endpoint with all others, one after another. A connection has 10 s, which it can
@@ -86,7 +89,7 @@ fn connect(servers: &[Server]) {
 }
 
 /// No place of the exchange is taken, and nothing has failed since `before`, its `failures` then.
-fn nothing_is_left(server: &Server, before: [u64; 4]) {
+fn nothing_is_left(server: &Server, before: Failures) {
     support::until("all places are given back", || {
         ["activePeers", "fanIn", "pairsInUse"]
             .iter()
@@ -98,7 +101,7 @@ fn nothing_is_left(server: &Server, before: [u64; 4]) {
 fn bounded(fabric: FabricChoice, policy: ExchangePolicy) {
     let servers = servers(fabric, policy, LONG);
     connect(&servers);
-    let before: Vec<[u64; 4]> = servers.iter().map(failures).collect();
+    let before: Vec<Failures> = servers.iter().map(failures).collect();
     all_to_all(&servers);
     let of = |server: &Server, name| counter(&server.endpoint, &format!("exchange.{name}"));
     for (me, server) in servers.iter().enumerate() {
