@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from daemons import MASTER
 from harness import launch
 
-TIME_LIMIT = 600  # seconds
 EXECUTOR_MIB = 1024
 DRIVER_MIB = 512
 # Of the causes of a failure.
@@ -156,7 +155,7 @@ class Submitted:
     def wait(self):
         timed_out = False
         try:
-            code = self.leader.wait(TIME_LIMIT)
+            code = self.leader.wait(launch.TIME_LIMIT)
         except subprocess.TimeoutExpired:
             code, timed_out = -1, True
         finally:

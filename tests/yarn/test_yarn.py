@@ -16,7 +16,7 @@ import pytest
 import spark_home
 from daemons import NODE_SERVICE, Cluster
 from harness import build, launch, verdict
-from submitted import TIME_LIMIT, Submitted
+from submitted import Submitted
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "yarn"
@@ -256,7 +256,7 @@ def test_memory(submitter, version, record_property):
     cases = ["megabyteBlocks", "sqlJoin", "sqlRepartition"]
     running = submitter.start(version, "memory", cases, conf)
     most: dict[str, tuple[int, int]] = {}
-    while not running.ended() and time.monotonic() < running.started + TIME_LIMIT:
+    while not running.ended() and time.monotonic() < running.started + launch.TIME_LIMIT:
         for node in submitter.cluster.nodes:
             for container, now in node.resident_kib().items():
                 most[container] = max(most.get(container, (0, 0)), now)

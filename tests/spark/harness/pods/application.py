@@ -26,7 +26,6 @@ FARO_JAR, BROKEN_JAR, MUSL = "@faro-jar@", "@broken-jar@", "@musl@"
 # Found in the memory of a process under the name of musl's loader.
 MUSL_FILE = "ld-musl-x86_64.so.1"
 LIBRARY = "META-INF/native/linux-x86_64/libfaro_jni.so"
-TIME_LIMIT = 600  # seconds for one application
 # What Spark's entry point writes for the user of its images. Without a line Hadoop's login fails,
 # and stock Spark does not start; with a read-only root file system the image has to have it.
 PASSWD = "root:x:0:0:root:/root:/bin/sh\n185:x:185:0:anonymous uid:/opt/spark:/bin/false\n"
@@ -134,7 +133,7 @@ def _run_in(place, net, home, case, jobs_jar, faro_jar, log_dir):
     log_dir.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     try:
-        outcome = launch.drive(command, environment, place, TIME_LIMIT)
+        outcome = launch.drive(command, environment, place)
     finally:
         for log in place.glob("*.log"):
             shutil.copy(log, log_dir / log.name)
