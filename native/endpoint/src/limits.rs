@@ -57,8 +57,11 @@ pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 pub const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Addresses of one peer that are tried by one fabric.
 pub const MAX_LOCATIONS: usize = 4;
-/// Time for which a request without any buffer may wait for the arena.
+/// Time for which a request without any buffer waits for the arena while no memory returns to it and fewer than
+/// `MEMORY_WAIT_BYTES` arrive for others. While they do arrive, it waits until its timeout.
 pub const MEMORY_WAIT: Duration = Duration::from_secs(5);
+/// Bytes of blocks that must arrive in each `MEMORY_WAIT`: those that hold the arena are then about to return it.
+pub const MEMORY_WAIT_BYTES: u64 = 4 << 20;
 /// Time without memory returning to the arena until requests that hold parts of blocks, and wait for more memory, give
 /// them up.
 pub const RELIEF_WAIT: Duration = Duration::from_millis(500);

@@ -82,6 +82,8 @@ pub(crate) struct Memory {
     /// Bytes beside the arena, of the requests that all progress threads hold for their clients, and their bound.
     pub(crate) request_bytes: Arc<AtomicU64>,
     pub(crate) request_limit: u64,
+    /// Bytes that have arrived for requests, over all fabrics.
+    arrived: AtomicU64,
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
     shortages: AtomicU64,
     /// Number of times that everything exposed was recalled.
@@ -113,6 +115,7 @@ impl Memory {
             staging,
             request_bytes: Arc::default(),
             request_limit,
+            arrived: AtomicU64::new(0),
             shortages: AtomicU64::new(0),
             #[cfg(feature = "research")]
             recalls: AtomicU64::new(0),
@@ -241,6 +244,16 @@ impl Memory {
     pub(crate) fn is_half_full(&self, purpose: Purpose) -> bool {
         let share = self.pool.share_bytes(purpose).min(self.pool.reach_bytes());
         self.pool.held_bytes(purpose) * 2 >= share
+    }
+
+    /// Notes bytes that have arrived for a request.
+    pub(crate) fn note_arrived(&self, bytes: u64) {
+        self.arrived.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes that have arrived for requests.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived.load(Ordering::Relaxed)
     }
 
     /// Asks for some of the pages that are exposed to peers to be revoked.

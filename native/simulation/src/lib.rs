@@ -14,6 +14,7 @@
 //!   core         the time, the dice, the agenda, the trace
 //!   step         the steps of a run
 //!   hosts        counts the connections of hosts with and without node services
+//!   slow_link    blocks as large as the arena over slow links
 //! ```
 //! A run uses one thread. Time is virtual and stands still during a step. `faro_sync::simulated`
 //! gives the endpoints that time, the order of their hash tables, and whether a file's page is in
@@ -38,6 +39,7 @@ mod plan;
 mod report;
 mod results;
 mod run;
+mod slow_link;
 mod step;
 mod trace;
 
@@ -46,6 +48,7 @@ pub use hosts::{Cluster, HostConnections};
 pub use outputs::MapOutputs;
 pub use plan::Profile;
 pub use report::{Report, Violation};
+pub use slow_link::SlowLinks;
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 

@@ -90,6 +90,18 @@ impl MapOutputs {
         Some(&output.bytes[from..to])
     }
 
+    /// Returns the block with the most bytes: all partitions of the last shape.
+    pub(crate) fn largest(&self) -> BlockId {
+        let map = SHAPES.len() - 1;
+        BlockId {
+            map_id: (map as i64).into(),
+            shuffle_id: 0.into(),
+            start_reduce: 0.into(),
+            end_reduce: (SHAPES[map].0 as u32).into(),
+            piece: 0.into(),
+        }
+    }
+
     /// Returns a map id whose partitions have that size.
     pub(crate) fn map(dice: &mut Dice, size: Size) -> i64 {
         size as i64 + dice.number(0..4) as i64 * SHAPES.len() as i64

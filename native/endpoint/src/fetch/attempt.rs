@@ -95,9 +95,9 @@ impl Attempt {
         !self.has_no_buffers() || self.reads_under_way()
     }
 
-    /// Notes that the attempt has the memory that it waited for. If it waited, its deadline
-    /// restarts.
+    /// Notes that the attempt has the memory it needs. If it waited, its deadline restarts.
     pub(super) fn memory_granted(&mut self) {
+        self.request.starved_since = None;
         if self.starved_since.take().is_some() {
             self.progress(clock::now());
         }
@@ -205,8 +205,7 @@ impl Attempt {
         stream.whole_blocks(position) - position
     }
 
-    /// Returns whether bytes of an incomplete block arrived. They hold memory while the attempt
-    /// waits for more.
+    /// Returns whether bytes of an incomplete block arrived, which hold memory.
     pub(super) fn holds_part(&self) -> bool {
         match &self.phase {
             Phase::Asked { .. } => false,

@@ -17,7 +17,8 @@
 //! 4. A silent server keeps no memory from other servers, and requests to it are served last
 //!    (`silent`).
 //!
-//! A request that waits for memory has no deadline as long as memory returns to the arena.
+//! A request that waits for memory has no deadline as long as memory returns to the arena. If none
+//! does, it waits while bytes arrive for others, and no longer than its timeout (`overdue`).
 
 use super::attempt::Attempt;
 use super::service::FetchService;

@@ -31,6 +31,7 @@ mod shortage;
 mod silent;
 mod start;
 mod termination;
+mod write_service;
 
 pub use completion::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
 pub(crate) use queue::{AdmitError, FetchCommand, RequestQueue};

@@ -7,7 +7,7 @@ use crate::net::Net;
 use faro_fabric::CloseReason;
 use faro_sync::clock;
 use faro_wire::codes::FetchErrorCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The action for an attempt that is due.
 enum WaitVerdict {
@@ -16,8 +16,8 @@ enum WaitVerdict {
     /// Ask again later: it has waited for memory for so long that its server is about to end its
     /// own part.
     PutBack,
-    /// Fail it: no memory has returned to the arena for [`MEMORY_WAIT`].
-    NoMemory,
+    /// Fail it: it has waited for that time, and no memory has returned to the arena.
+    NoMemory(Duration),
     /// Fail it: nothing has arrived for it for its idle timeout.
     TimedOut,
 }
@@ -31,6 +31,7 @@ impl FetchService {
         if attempt.starved_since.is_none() {
             let now = clock::now();
             attempt.starved_since = Some(now);
+            attempt.request.starved_since.get_or_insert(now);
             let at = now + MEMORY_WAIT.min(attempt.request.idle_timeout / 2);
             self.attempts.look_earlier(id, at);
         }
@@ -45,8 +46,8 @@ impl FetchService {
             match self.judge_wait(attempt, now) {
                 WaitVerdict::Later(at) => self.attempts.look_at(id, at),
                 WaitVerdict::PutBack => self.put_back(net, id),
-                WaitVerdict::NoMemory => {
-                    let wait = MEMORY_WAIT.as_millis();
+                WaitVerdict::NoMemory(wait) => {
+                    let wait = wait.as_millis();
                     let detail = format!("no memory returned to the arena for {wait} ms");
                     self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
                 }
@@ -63,13 +64,23 @@ impl FetchService {
                 false => WaitVerdict::Later(deadline),
             };
         };
-        let no_memory = since.max(self.shortage.memory_returned()) + MEMORY_WAIT;
-        let long = since + attempt.request.idle_timeout / 2;
-        match () {
-            () if no_memory <= now => WaitVerdict::NoMemory,
-            () if long <= now => WaitVerdict::PutBack,
-            () => WaitVerdict::Later(no_memory.min(long)),
+        let put_back = since + attempt.request.idle_timeout / 2;
+        match self.no_memory_at(attempt, since) {
+            (from, at) if at <= now => WaitVerdict::NoMemory(now.duration_since(from)),
+            _ if put_back <= now => WaitVerdict::PutBack,
+            (_, at) => WaitVerdict::Later(at.min(put_back)),
         }
+    }
+
+    /// Returns the time since which an attempt that waits for memory has waited in vain, and the
+    /// time at which it fails. While bytes arrive for others, memory is about to return, unless
+    /// they are so few that it would take too long.
+    fn no_memory_at(&self, attempt: &Attempt, since: Instant) -> (Instant, Instant) {
+        let since = attempt.request.starved_since.unwrap_or(since);
+        let from = since.max(self.shortage.memory_returned());
+        let quiet = from.max(self.shortage.enough_arrived()) + MEMORY_WAIT;
+        let latest = from + attempt.request.idle_timeout.max(MEMORY_WAIT);
+        (from, quiet.min(latest))
     }
 
     /// Returns the deadline of an attempt that has the memory it needs. An attempt that waits for

@@ -139,7 +139,11 @@ impl FetchService {
         let Some((_, pull)) = attempt.pull() else {
             return;
         };
-        match pull.arrived(token, target, *outcome == Outcome::Done) {
+        let is_done = *outcome == Outcome::Done;
+        if is_done {
+            self.memory.note_arrived(target.capacity() as u64);
+        }
+        match pull.arrived(token, target, is_done) {
             Some(versions) => self.judge(net, id, &versions),
             None => self.continue_pull(net, id),
         }

@@ -23,7 +23,7 @@ const CLOSING: &str = "this endpoint is closing";
 /// A command of the queue to the [`FetchService`](super::FetchService) of a progress thread.
 pub(crate) enum FetchCommand {
     /// Start a request on this route.
-    Start(FetchRequest, Route),
+    Start(Box<FetchRequest>, Route),
     /// Cancel the request with this caller's id, if it is on this thread.
     Cancel(u64),
 }
@@ -154,7 +154,7 @@ impl RequestQueue {
         };
         let inbox = self.inboxes.iter().find(|(kind, _)| *kind == route.fabric);
         if let Some((_, inbox)) = inbox {
-            inbox.send(FetchCommand::Start(request, route));
+            inbox.send(FetchCommand::Start(Box::new(request), route));
         }
         Ok(())
     }

@@ -38,6 +38,8 @@ pub(crate) struct FetchRequest {
     /// True if an attempt's buffers were taken from its silent server and no bytes have arrived
     /// since.
     pub(super) was_taken: bool,
+    /// The time since which it waits for arena memory, over all attempts.
+    pub(super) starved_since: Option<Instant>,
     sink: Arc<CompletionSink>,
     /// True if the caller has its last completion.
     ended: bool,
@@ -65,6 +67,7 @@ impl FetchRequest {
             faults: RequestFaults::default(),
             busy: Busy::default(),
             was_taken: false,
+            starved_since: None,
             sink,
             ended: false,
         }

@@ -12,11 +12,11 @@ use crate::counters::EndpointCounters;
 use crate::memory::Memory;
 use crate::net::{Closed, LinkState, MessageSource, Net, ProgressService};
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Exposure, Outcome, Revoked};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_sync::{clock, HashMap};
 use faro_wire::codes::FetchErrorCode;
-use faro_wire::message::{DataWritten, ToClient};
+use faro_wire::message::ToClient;
 use faro_wire::WireError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -82,48 +82,6 @@ impl FetchService {
             pulls: Pulls::default(),
         }
     }
-
-    /// Handles the server's report that it has written into offered buffers.
-    fn written(&mut self, net: &mut Net, id: u64, written: &DataWritten) -> Result<(), WireError> {
-        let Some(attempt) = self.attempts.get_mut(id) else {
-            return Ok(());
-        };
-        let connection = attempt.connection;
-        for buffer in &written.buffers {
-            let key = attempt.expect(buffer)?.key;
-            // The lease returns only when its buffer is revoked. Once the server has reported the
-            // write, that takes effect at once.
-            let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
-                let what = "key of an offered buffer";
-                return Err(WireError::BadValue { what, got: key });
-            };
-            if let Err(corrupt) = attempt.take(lease, buffer) {
-                self.counters.crc_errors.add(1);
-                let detail = format!(
-                    "bytes arrived with CRC-32C {:#010x} where the server read {:#010x}",
-                    corrupt.got, corrupt.expected
-                );
-                self.fault(net, id, FetchErrorCode::Corrupt, &detail);
-                return Ok(());
-            }
-        }
-        attempt.request.was_taken = false;
-        attempt.check_last(written.last)?;
-        if let Some(ready) = attempt.ready(written.last, &self.memory) {
-            let request = &mut attempt.request;
-            let last = written.last && request.is_last_part();
-            self.queue.deliver(request, net.kind(), ready, last);
-        }
-        if written.last {
-            self.next_part(net, id);
-        } else {
-            self.await_memory(id);
-            self.offer_buffers(net);
-        }
-        // The revoked buffers no longer take room on the connection.
-        self.has_room(net, connection);
-        Ok(())
-    }
 }
 
 impl ProgressService for FetchService {
@@ -174,7 +132,7 @@ impl ProgressService for FetchService {
         self.shortage.begin_turn();
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                FetchCommand::Start(request, route) => self.start(net, request, &route),
+                FetchCommand::Start(request, route) => self.start(net, *request, &route),
                 FetchCommand::Cancel(request) => self.cancel(net, request),
             }
         }
@@ -248,6 +206,7 @@ impl ProgressService for FetchService {
     }
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
+        self.shortage.arrived(self.memory.arrived(), now);
         for connection in self.awaiting_room.connections() {
             self.has_room(net, connection);
         }
@@ -292,7 +251,7 @@ impl ProgressService for FetchService {
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 // The queue knows that this endpoint is closing, or that this fabric is lost.
-                FetchCommand::Start(request, _) => self.queue.dispatch(request),
+                FetchCommand::Start(request, _) => self.queue.dispatch(*request),
                 FetchCommand::Cancel(_) => {}
             }
         }

@@ -1,6 +1,6 @@
 //! When the arena last had memory for attempts, and when something last arrived for any.
 
-use crate::limits::{RELIEF_WAIT, TICK};
+use crate::limits::{MEMORY_WAIT_BYTES, RELIEF_WAIT, TICK};
 use faro_sync::clock;
 use std::time::Instant;
 
@@ -10,6 +10,8 @@ pub(super) struct Shortage {
     last_progress: Instant,
     /// The time at which memory last returned to the arena after a lease was refused.
     memory_returned: Instant,
+    /// The time at which enough bytes had arrived, on all fabrics together, and their number then.
+    enough_arrived: (Instant, u64),
     /// The time at which an attempt in line last found no memory.
     short_at: Instant,
     /// True if the service, in this turn of its thread, has returned memory that a connection had
@@ -26,6 +28,7 @@ impl Shortage {
         Self {
             last_progress: now,
             memory_returned: now,
+            enough_arrived: (now, 0),
             short_at: now,
             gave_back: false,
             own_return: false,
@@ -55,6 +58,13 @@ impl Shortage {
         self.last_progress = now;
     }
 
+    /// Notes the bytes that have arrived so far, on all fabrics.
+    pub(super) fn arrived(&mut self, bytes: u64, now: Instant) {
+        if bytes - self.enough_arrived.1 >= MEMORY_WAIT_BYTES {
+            self.enough_arrived = (now, bytes);
+        }
+    }
+
     /// Notes that an attempt in line has found no memory.
     pub(super) fn found_none(&mut self) {
         self.short_at = clock::now();
@@ -68,6 +78,11 @@ impl Shortage {
     /// Returns the time at which memory last returned to the arena.
     pub(super) fn memory_returned(&self) -> Instant {
         self.memory_returned
+    }
+
+    /// Returns the time at which the last [`MEMORY_WAIT_BYTES`] had arrived.
+    pub(super) fn enough_arrived(&self) -> Instant {
+        self.enough_arrived.0
     }
 
     /// Returns whether no attempt in line has found no memory for a while.

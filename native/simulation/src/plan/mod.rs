@@ -216,6 +216,23 @@ impl RunPlan {
         )
     }
 
+    /// Plans a request of the largest block, at the beginning.
+    pub(crate) fn ask_largest(
+        &mut self,
+        outputs: &MapOutputs,
+        (from, to): (usize, usize),
+        is_healthy: bool,
+    ) {
+        let request = PlannedRequest {
+            from,
+            to,
+            blocks: vec![outputs.largest()],
+            keeps: Duration::ZERO,
+            is_healthy,
+        };
+        self.push_request(request, Duration::ZERO);
+    }
+
     fn push_request(&mut self, request: PlannedRequest, at: Time) -> usize {
         self.requests.push(request);
         let number = self.requests.len() - 1;

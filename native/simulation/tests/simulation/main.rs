@@ -5,6 +5,7 @@ mod hosts;
 mod kept;
 mod same_trace;
 mod seeds;
+mod slow_links;
 
 use faro_simulation::{MapOutputs, Report, Seed};
 use std::sync::OnceLock;
