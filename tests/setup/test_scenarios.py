@@ -15,9 +15,14 @@ KNOWN = {scenario.name: scenario for scenario in scenarios.SCENARIOS}
     ("name", "cases", "asked"),
     [
         ("rows-zstd", ["sqlJoin"], ("rowReaders", "rowWriters")),
-        ("rows-zstd", ["mostPartitions"], KNOWN["rows-zstd"].must_count),
-        ("kryo-zstd", ["sqlJoin", "groupByKey"], ()),
-        ("kryo-zstd", ["streamsSorted"], ("groupedReaders",)),
+        (
+            "rows-zstd",
+            ["mostPartitions"],
+            ("rowReaders", "rowWriters", "sparkWriters.partitions"),
+        ),
+        ("rows-zstd", ["mostPartitions", "streams"], KNOWN["rows-zstd"].must_count),
+        ("rows-zstd", ["groupByKey"], ()),
+        ("rows-zstd", ["streamsSorted"], ("groupedReaders",)),
         ("io-encryption", ["groupByKey"], ()),
         ("network-crypto", ["groupByKey"], ("sealedChannel", "remoteBlocks.tcp")),
     ],

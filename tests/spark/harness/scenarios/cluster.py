@@ -1,6 +1,6 @@
 """Executors that come, go, are killed or serve each other, and barrier stages."""
 
-from .model import ANY, FEW, KRYO, SCRATCH, SECRETS, TRIED, Scenario
+from .model import ANY, AUTHENTICATE, FEW, KRYO, SCRATCH, SECRETS, TRIED, Scenario
 
 SCENARIOS = [
     Scenario(
@@ -141,11 +141,19 @@ SCENARIOS = [
         must_count=("rowWriters",),
         waits=True,
     ),
+    # Executors are killed, and what replaces them has Spark's secret too. In barrier stages tasks
+    # all-reduce: one fails, one executor is killed, two do not agree.
     Scenario(
         "killed",
-        ["killBetweenStages", "rowsKilled", "killInReduce", "killInMap"],
-        {"spark.task.maxFailures": "8", **KRYO},
+        [
+            *("killBetweenStages", "rowsKilled", "killInReduce", "killInMap"),
+            *("allReduce", "allReduceTaskFails", "allReduceKilled", "allReduceMismatch"),
+        ],
+        {**AUTHENTICATE, "spark.task.maxFailures": "8", **KRYO},
+        faro_only=True,
         newest=True,
+        must_count=("sealedChannel", "remoteBlocks.shm"),
+        no_log_has=SECRETS,
         waits=True,
     ),
     Scenario(
@@ -157,13 +165,5 @@ SCENARIOS = [
         faro_only=True,
         newest=True,
         apart=True,
-    ),
-    # Barrier stages whose tasks all-reduce: one fails, one executor is killed, two do not agree.
-    Scenario(
-        "barrier",
-        ["allReduce", "allReduceTaskFails", "allReduceKilled", "allReduceMismatch"],
-        faro=ANY,
-        faro_only=True,
-        newest=True,
     ),
 ]

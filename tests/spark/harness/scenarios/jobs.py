@@ -6,11 +6,9 @@ from .model import (
     FEW,
     FEWEST,
     KRYO,
-    PLUGIN,
     RDD,
     SPARK_WRITERS,
     SQL,
-    STREAMS,
     Scenario,
 )
 
@@ -28,6 +26,8 @@ SCENARIOS = [
         smoke=True,
     ),
     Scenario("default", RDD + BLOCKS + SQL + AQE, newest=True),
+    # 40,000 blocks; `manyOutputs` has as many, of 2,000 outputs, with eight tasks at a time.
+    Scenario("tiny-blocks", ["tinyBlocks"], newest=True, apart=True),
     Scenario(
         "no-batch-fetch",
         ["aqeCoalesced", "aqeSkewed"],
@@ -41,13 +41,6 @@ SCENARIOS = [
         {"spark.shuffle.compress": "false", "spark.shuffle.spill.compress": "false"},
         newest=True,
         apart=True,
-    ),
-    Scenario(
-        "kryo-zstd",
-        ["groupByKey", "reduceByKey", *STREAMS, "someTinyBlocks", "sqlJoin", "aqeSkewed"],
-        {**KRYO, "spark.io.compression.codec": "zstd"},
-        newest=True,
-        must_count=("groupedReaders",),
     ),
     Scenario(
         "io-encryption",
@@ -91,19 +84,6 @@ SCENARIOS = [
         faro_only=True,
         must_count=("pool.slabsReleased",),
         waits=True,
-    ),
-    # With Faro's manager and its plug-in too, which then does nothing.
-    Scenario(
-        "to-disk",
-        ["groupByKey", "megabyteBlocks", "sqlJoin", "rowSizes"],
-        {
-            "spark.network.maxRemoteBlockSizeFetchToMem": "100k",
-            "spark.plugins": PLUGIN,
-            **KRYO,
-        },
-        faro_only=True,
-        newest=True,
-        must_count=("rowReaders", "rowWriters"),
     ),
     Scenario(
         "to-disk-beyond-memory",

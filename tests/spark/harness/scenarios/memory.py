@@ -67,12 +67,13 @@ SCENARIOS = [
         newest=True,
         cores=8,
     ),
-    executor_shape("tcp", "tcp", ["manyOutputs"]),
+    # In the clear; the containers' tests are so, with four tasks at a time.
+    executor_shape("tcp", "tcp", ["manyOutputs"], apart=True),
     executor_shape("shm", "shm", ["manyOutputs"], apart=True),
     executor_shape(
         "sealed",
         "tcp",
-        ["sqlLargeJoin"],
+        ["manyOutputs", "sqlLargeJoin"],
         {**AUTHENTICATE, "spark.network.crypto.enabled": "true"},
         must_count=("sealedChannel", "remoteBlocks.tcp"),
     ),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 
 RDD = ["groupByKey", "reduceByKey", "sortByKey", "cogroup", "chained"]
-BLOCKS = ["tinyBlocks", "megabyteBlocks", "hugeBlock", "emptyPartitions"]
+BLOCKS = ["someTinyBlocks", "megabyteBlocks", "hugeBlock", "emptyPartitions"]
 SQL = ["sqlAggregate", "sqlJoin", "sqlRepartition", "sqlWindow", "sqlOrder"]
 AQE = ["aqeCoalesced", "aqeSkewed", "aqeLocal"]
 ROWS = ["rowTypes", "rowSizes", "rowMetrics", "manyPartitions"]
@@ -37,7 +37,7 @@ def written_by_spark(why):
 
 # Cases of RDDs, which have no rows of Spark SQL.
 OF_RECORDS = {
-    *(*RDD, *BLOCKS, "someTinyBlocks", "blockBeyondMemory", "largeShuffle"),
+    *(*RDD, *BLOCKS, "tinyBlocks", "blockBeyondMemory", "largeShuffle"),
     *("manyOutputs", "speculation", "dynamicAllocation"),
     *("killBetweenStages", "killWithService", "killInReduce", "killInMap"),
 }

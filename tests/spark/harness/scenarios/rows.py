@@ -54,13 +54,16 @@ SCENARIOS = [
     ),
     Scenario(
         "rows-zstd",
-        [*ROWS_OF_A_CODEC, "mostPartitions", "sqlAggregate", "sqlJoin"],
-        {"spark.io.compression.codec": "zstd"},
+        [
+            *(*ROWS_OF_A_CODEC, "mostPartitions", "sqlAggregate", "sqlJoin", "aqeSkewed"),
+            *("groupByKey", "reduceByKey", "someTinyBlocks", *STREAMS),
+        ],
+        {"spark.io.compression.codec": "zstd", **KRYO},
         faro_only=True,
         newest=True,
         # Of 20,000 partitions not each has a buffer.
-        must_count=("rowReaders", "rowWriters", "sparkWriters.partitions"),
-        must_not_count=("sparkWriters.codec", "sparkWriters.serializer", "sparkWriters.noAccess"),
+        must_count=("rowReaders", "rowWriters", "groupedReaders", "sparkWriters.partitions"),
+        must_not_count=("sparkWriters.codec", "sparkWriters.noAccess"),
     ),
     Scenario(
         "rows-uncompressed",

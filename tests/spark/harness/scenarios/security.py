@@ -15,16 +15,7 @@ from .model import (
 )
 
 SCENARIOS = [
-    # With Spark's secret, within a host. The executor that replaces a killed one has it too.
-    Scenario(
-        "authenticate",
-        ["sqlJoin", "killInMap"],
-        {**AUTHENTICATE, "spark.task.maxFailures": "8"},
-        faro_only=True,
-        newest=True,
-        must_count=("sealedChannel", "remoteBlocks.shm"),
-        no_log_has=SECRETS,
-    ),
+    # With Spark's secret within a host: the scenario `killed`.
     # Sealed on its way, and with encryption of files.
     Scenario(
         "network-crypto",
@@ -57,15 +48,6 @@ SCENARIOS = [
         everywhere=True,
         few=FEWEST,
         first_spark=4,
-        must_count=("sealedChannel", "remoteBlocks.tcp"),
-        no_log_has=SECRETS,
-    ),
-    Scenario(
-        "security-required",
-        ["groupByKey", "sqlJoin"],
-        {"spark.faro.security": "required", "spark.faro.fabric": "tcp"},
-        faro_only=True,
-        newest=True,
         must_count=("sealedChannel", "remoteBlocks.tcp"),
         no_log_has=SECRETS,
     ),

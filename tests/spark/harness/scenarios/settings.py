@@ -1,6 +1,6 @@
 """Faro's own settings: fabrics, the exchange, wrong values; settings of Spark's that it obeys."""
 
-from .model import ANY, DECLINED, FEW, FEWEST, KRYO, OTHER_DISK, Scenario
+from .model import ANY, DECLINED, FEW, FEWEST, KRYO, OTHER_DISK, PLUGIN, SECRETS, Scenario
 
 # key, value, and a word that must be in the message because it is allowed.
 BAD_VALUES = [
@@ -29,15 +29,22 @@ SCENARIOS = [
     Scenario(
         "fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, newest=True, apart=True
     ),
-    # Four executors: with fewer, all of them are in one group and there is no schedule.
+    # Four executors: with fewer, all of them are in one group and there is no schedule. Sealed,
+    # because it is required.
     Scenario(
         "exchange-grouped",
         [*FEW, "megabyteBlocks"],
-        {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"},
+        {
+            "spark.faro.exchange": "grouped",
+            "spark.faro.exchange.slice": "5ms",
+            "spark.faro.security": "required",
+            "spark.faro.fabric": "tcp",
+        },
         faro_only=True,
         newest=True,
         executors=4,
-        must_count=("exchange.rounds",),
+        must_count=("exchange.rounds", "sealedChannel", "remoteBlocks.tcp"),
+        no_log_has=SECRETS,
     ),
     Scenario(
         "fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True, newest=True, apart=True
@@ -67,19 +74,20 @@ SCENARIOS = [
         waits=True,
     ),
     # One host name, and files that only their own executor sees: read by Faro's readers, by
-    # Spark's, and into files.
+    # Spark's, and into files. With Faro's manager and its plug-in too, which then does nothing.
     Scenario(
         "hidden-directories",
-        [*FEW, "hostLocalOff", "megabyteBlocks"],
+        [*FEW, "hostLocalOff", "megabyteBlocks", "rowSizes"],
         {
+            **KRYO,
             "spark.shuffle.readHostLocalDisk": "true",
-            "spark.plugins": "io.faro.e2e.HiddenDirectories",
+            "spark.plugins": f"io.faro.e2e.HiddenDirectories,{PLUGIN}",
             "spark.network.maxRemoteBlockSizeFetchToMem": "100k",
             "spark.task.maxFailures": "1",
             "spark.stage.maxConsecutiveAttempts": "1",
         },
         newest=True,
-        must_count=("rowReaders",),
+        must_count=("rowReaders", "rowWriters"),
         must_log_once=("over the network, although it has this host's name",),
     ),
     Scenario(
@@ -99,7 +107,7 @@ SCENARIOS = [
     # manager refuses it, which Java has up to 17; later ones refuse it by JEP 500.
     Scenario(
         "fixed-fields",
-        [*FEWEST, "rowTypes"],
+        [*FEWEST],
         {"spark.plugins": "io.faro.e2e.FixedFields"},
         fallback="auto",
         faro_only=True,

@@ -42,12 +42,15 @@ SCENARIOS = [
         must_count=("rowWriters", "sparkWriters.partitions"),
         must_not_count=OTHER_WRITERS,
     ),
-    # As before, in memory outside the heap; and spills after so many rows, checksums included.
+    # As before, in memory outside the heap; and spills after so many rows, checksums included. Then
+    # no room on the disk, and one of two local directories becomes a file.
     Scenario(
         "writer-off-heap",
-        ["writerFiles", "corruptDiagnosed", "writerSpills", "diskFull"],
+        ["writerFiles", "corruptDiagnosed", "writerSpills", "diskFull", "directoryGone"],
         {
             **SORTS,
+            "spark.local.dir": f"{SCRATCH}/a,{SCRATCH}/b",
+            "spark.stage.maxConsecutiveAttempts": "100",
             "spark.memory.offHeap.enabled": "true",
             "spark.memory.offHeap.size": "16m",
             "spark.shuffle.spill.numElementsForceSpillThreshold": "20000",
@@ -61,7 +64,7 @@ SCENARIOS = [
         must_count=("rowWriters", "sparkWriters.partitions"),
         must_not_count=OTHER_WRITERS,
     ),
-    # No room on the disk; one of two local directories becomes a file.
+    # The same two with memory on the heap.
     Scenario(
         "writer-disk",
         ["diskFull", "directoryGone"],
@@ -75,6 +78,7 @@ SCENARIOS = [
         fallback="auto",
         faro=TRIED,
         newest=True,
+        apart=True,
         must_count=("rowWriters",),
         must_not_count=SPARK_WRITERS,
     ),

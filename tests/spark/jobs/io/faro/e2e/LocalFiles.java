@@ -5,8 +5,10 @@ import java.io.File;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.function.Consumer;
@@ -70,13 +72,19 @@ final class LocalFiles {
         }
     }
 
+    /** A shuffle file's name without its extension: that of its map output. */
+    static String output(String name) {
+        int dot = name.indexOf('.');
+        return dot < 0 ? name : name.substring(0, dot);
+    }
+
     /** Names of shuffle files that no map output has: spills, temporary files, and data without an index. */
     private static TreeSet<String> unfinished(JavaSparkContext jsc) throws Exception {
         TreeSet<String> names = new TreeSet<>(all(jsc).keySet());
         TreeSet<String> left = new TreeSet<>();
         for (String name : names) {
             boolean committed = COMMITTED.matcher(name).matches()
-                && names.contains(name.substring(0, name.indexOf('.')) + ".index");
+                && names.contains(output(name) + ".index");
             if (name.startsWith("temp_shuffle_") || name.startsWith("shuffle_") && !committed) {
                 left.add(name);
             }
@@ -86,11 +94,17 @@ final class LocalFiles {
 
     /** Waits until no such file is there: tasks that were ended may still delete theirs. */
     static void awaitNoneUnfinished(JavaSparkContext jsc) throws Exception {
+        awaitNoneUnfinished(jsc, Collections.emptySet());
+    }
+
+    /** The same, without the files of the outputs {@code lost}. */
+    static void awaitNoneUnfinished(JavaSparkContext jsc, Set<String> lost) throws Exception {
         TreeSet<String> left = new TreeSet<>();
         try {
             Check.await("unfinished files should be deleted", 30, () -> {
                 left.clear();
                 left.addAll(unfinished(jsc));
+                left.removeIf(name -> lost.contains(output(name)));
                 return left.isEmpty();
             });
         } catch (AssertionError e) {
