@@ -6,7 +6,15 @@ import java.util.concurrent.Callable;
 
 /** Exact comparisons and waits with a deadline. */
 final class Check {
+    private static volatile Object last;
+
     private Check() {}
+
+    /** Keeps an RDD until here: Spark removes the shuffles of those that the driver's JVM has collected. */
+    static void inUse(Object rdd) {
+        last = rdd;
+        last = null;
+    }
 
     static void equal(String what, Object expected, Object actual) {
         if (!Objects.equals(expected, actual)) {

@@ -21,6 +21,7 @@ import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.rdd.ShuffledRDD;
 import org.apache.spark.serializer.KryoSerializer;
+import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.util.LongAccumulator;
 import scala.Tuple2;
@@ -84,10 +85,12 @@ final class LentCases {
     /** Lent files of a removed shuffle are closed, so that they keep no disk space. */
     private static void lentFilesClosed(SparkSession spark, JavaSparkContext jsc, File scratch) throws Exception {
         registered(jsc);
-        sum(spark.range(0, 10_000, 1, 8).selectExpr("id", "concat('v', id) v").repartition(6).javaRDD());
+        JavaRDD<Row> rows = spark.range(0, 10_000, 1, 8).selectExpr("id", "concat('v', id) v").repartition(6).javaRDD();
+        sum(rows);
         Map<String, String> pids = Executors.pids(jsc, 2);
         String kept = new File(scratch, "kept/applications").getCanonicalPath();
         Check.that("executors hold lent files", open(pids, kept) > 0);
+        Check.inUse(rows);
         removeShuffles(jsc);
         Check.await("no executor should hold files of removed shuffles", 30, () -> open(pids, kept) == 0);
     }

@@ -186,16 +186,20 @@ final class NodeServiceCases {
 
     /** When shuffles are removed, the service keeps nothing of them. */
     private static void nothingKept(JavaSparkContext jsc, File applications) throws Exception {
-        RddCases.pairs(jsc, 8).groupByKey(6).count();
+        JavaPairRDD<Integer, Iterable<Long>> groups = RddCases.pairs(jsc, 8).groupByKey(6);
+        groups.count();
         Check.that("outputs are kept", links(applications, "") > 0);
+        Check.inUse(groups);
         removeShuffles(jsc);
         Check.await("no output should be kept", 30, () -> links(applications, "") == 0);
     }
 
     /** All executors are given back, then shuffles are removed: the driver tells the service. */
     private static void emptyHost(JavaSparkContext jsc, File applications) throws Exception {
-        RddCases.pairs(jsc, 8).groupByKey(6).count();
+        JavaPairRDD<Integer, Iterable<Long>> groups = RddCases.pairs(jsc, 8).groupByKey(6);
+        groups.count();
         Check.that("outputs are kept", links(applications, "") > 0);
+        Check.inUse(groups);
         for (String executor : Executors.pids(jsc, 2).keySet()) {
             jsc.sc().killExecutor(executor);
         }
