@@ -74,6 +74,6 @@ def chosen(version, depth, names, stock):
         )
     picked = [known[n] for n in names] or [s for s in SCENARIOS if runs_at(s, depth)]
     usable = [s for s in picked if can_run(s, version) and not (stock and s.faro_only)]
-    if depth not in ("smoke", "brief"):
+    if depth in ("everything", "full"):
         return usable
     return [replace(s, cases=[c for c in s.cases if c in (s.few or s.cases)]) for s in usable]

@@ -115,7 +115,7 @@ class Scenario:
     faro_only: bool = False
     smoke: bool = False  # where the depth is brief, smoke or most
     everywhere: bool = False  # also where the depth is smoke, but not brief
-    few: tuple = ()  # the cases where the depth is smoke, if not all
+    few: tuple = ()  # the cases where the depth is most, smoke or brief, if not all
     newest: bool = False  # the same code in all versions: where the depth is full only
     apart: bool = False  # only with --full or by its name: others in `make test` are much like it
     waits: bool = False  # most of the time, for deadlines or for executors that come and go
