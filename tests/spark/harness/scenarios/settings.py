@@ -47,6 +47,16 @@ SCENARIOS = [
         no_log_has=SECRETS,
     ),
     Scenario(
+        "exchange-in-the-clear",
+        [*FEW, "megabyteBlocks"],
+        {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"},
+        faro_only=True,
+        newest=True,
+        apart=True,
+        executors=4,
+        must_count=("exchange.rounds",),
+    ),
+    Scenario(
         "fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True, newest=True, apart=True
     ),
     Scenario(
