@@ -1,4 +1,7 @@
-"""Authentication, encryption, and settings that Faro declines."""
+"""Authentication, encryption, and settings that Faro declines.
+
+The scenario `killed` has Spark's secret within a host, `exchange-grouped` required security.
+"""
 
 from .model import (
     ANY,
@@ -15,7 +18,6 @@ from .model import (
 )
 
 SCENARIOS = [
-    # With Spark's secret within a host: the scenario `killed`.
     # Sealed on its way, and with encryption of files.
     Scenario(
         "network-crypto",

@@ -25,6 +25,8 @@ BAD_VALUES = [
     ("spark.faro.exchange.slice", "1h", "at most 10s"),
 ]
 
+GROUPED = {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"}
+
 SCENARIOS = [
     Scenario(
         "fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, newest=True, apart=True
@@ -34,12 +36,7 @@ SCENARIOS = [
     Scenario(
         "exchange-grouped",
         [*FEW, "megabyteBlocks"],
-        {
-            "spark.faro.exchange": "grouped",
-            "spark.faro.exchange.slice": "5ms",
-            "spark.faro.security": "required",
-            "spark.faro.fabric": "tcp",
-        },
+        {**GROUPED, "spark.faro.security": "required", "spark.faro.fabric": "tcp"},
         faro_only=True,
         newest=True,
         executors=4,
@@ -49,7 +46,7 @@ SCENARIOS = [
     Scenario(
         "exchange-in-the-clear",
         [*FEW, "megabyteBlocks"],
-        {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"},
+        GROUPED,
         faro_only=True,
         newest=True,
         apart=True,
