@@ -9,15 +9,21 @@ from __future__ import annotations
 import subprocess
 import time
 from pathlib import Path
-from typing import Callable
+from typing import Callable, Protocol
 
 # Seconds without a mark, and seconds in all.
 SILENCE, CEILING = 300, 1200
 EACH = 0.2
 
 
+class Waited(Protocol):
+    """What `subprocess.Popen` has of it."""
+
+    def wait(self, timeout: float) -> object: ...
+
+
 def wait(
-    process: subprocess.Popen,
+    process: Waited,
     log: Path,
     is_mark: Callable[[str], bool] = lambda line: True,
     silence: float = SILENCE,
@@ -25,23 +31,26 @@ def wait(
 ) -> str:
     """Waits for a process that writes into `log`: why it is late, or nothing once it has ended.
 
-    It does not end the process.
+    It does not end the process. `is_mark` sees each line once, also the last ones.
     """
     started = last = time.monotonic()
     rest = ""
+    ended = False
     with log.open(errors="replace") as lines:
         while True:
             text = rest + lines.read()
             *whole, rest = text.split("\n")
             now = time.monotonic()
-            if any(map(is_mark, whole)):
+            if any([is_mark(line) for line in whole]):
                 last = now
+            if ended:
+                return ""
             if now - last > silence:
                 return f"no progress for {silence:.0f} s"
             if now - started > ceiling:
                 return f"still ran after {ceiling:.0f} s"
             try:
                 process.wait(EACH)
-                return ""
+                ended = True
             except subprocess.TimeoutExpired:
                 pass

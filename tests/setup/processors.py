@@ -13,11 +13,16 @@ import os
 import socket
 import tempfile
 import threading
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Iterator
 
 HALF, ONE, ALL = 1, 2, 4
 SOCKET = "FARO_PROCESSORS"
+# On whose account a process takes them: the phase that `tests/run` started it for.
+PHASE = "FARO_PHASE"
+LONGEST_NAME = 60
 
 
 class Queue:
@@ -55,6 +60,8 @@ class Server:
     """A queue for this process and all that it starts, as a context."""
 
     def __init__(self) -> None:
+        # By phase, seconds of all processors together: what it took, times how long.
+        self.shares: Counter[str] = Counter()
         self._queue = Queue()
         self._place = tempfile.TemporaryDirectory(prefix="faro-processors-")
         self._path = Path(self._place.name) / "queue"
@@ -80,27 +87,33 @@ class Server:
 
     def _serve(self, client: socket.socket) -> None:
         with client, contextlib.suppress(OSError):
-            halves = int.from_bytes(client.recv(1), "big")
+            asked = client.recv(1 + LONGEST_NAME)
+            if not asked:
+                return
+            halves, phase = asked[0], asked[1:].decode()
             self._queue.take(halves)
+            since = time.monotonic()
             try:
                 client.sendall(b".")
                 # The end of the connection: it has what it asked for until then.
                 client.recv(1)
             finally:
                 self._queue.give_back(halves)
+                self.shares[phase] += (time.monotonic() - since) * halves / ALL
 
 
 _OWN = Queue()
 
 
 @contextlib.contextmanager
-def take(halves: int) -> Iterator[None]:
+def take(halves: int, phase: str = "") -> Iterator[None]:
     """Waits for HALF, ONE or ALL of the processors, and has them for as long as the context."""
     path = os.environ.get(SOCKET)
     if path:
+        name = phase or os.environ.get(PHASE, "")
         with socket.socket(socket.AF_UNIX) as queue:
             queue.connect(path)
-            queue.sendall(bytes([halves]))
+            queue.sendall(bytes([halves]) + name.encode()[:LONGEST_NAME])
             if not queue.recv(1):
                 raise RuntimeError("the queue for the processors has ended")
             yield
