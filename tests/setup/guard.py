@@ -22,10 +22,14 @@ class Waited(Protocol):
     def wait(self, timeout: float) -> object: ...
 
 
+def any_line(_: str) -> bool:
+    return True
+
+
 def wait(
     process: Waited,
     log: Path,
-    is_mark: Callable[[str], bool] = lambda line: True,
+    is_mark: Callable[[str], bool] = any_line,
     silence: float = SILENCE,
     ceiling: float = CEILING,
 ) -> str:
@@ -41,7 +45,8 @@ def wait(
             text = rest + lines.read()
             *whole, rest = text.split("\n")
             now = time.monotonic()
-            if any([is_mark(line) for line in whole]):
+            marks = [is_mark(line) for line in whole]
+            if any(marks):
                 last = now
             if ended:
                 return ""

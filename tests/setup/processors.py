@@ -15,8 +15,8 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Iterator
 
 HALF, ONE, ALL = 1, 2, 4
 SOCKET = "FARO_PROCESSORS"
@@ -35,7 +35,9 @@ class Queue:
 
     def take(self, halves: int) -> None:
         if halves not in (HALF, ONE, ALL):
-            raise ValueError(f"{halves} halves of a processor; {HALF}, {ONE} and {ALL} are possible")
+            raise ValueError(
+                f"{halves} halves of a processor; {HALF}, {ONE} and {ALL} are possible"
+            )
         turn = threading.Event()
         with self._lock:
             self._waiting.append((halves, turn))
