@@ -21,11 +21,13 @@ mod patterns;
 pub mod reads;
 pub mod refused_writes;
 mod rig;
+mod tier;
 pub mod writes;
 
 pub use greeter::{Greeter, WELCOME_FRAME_BYTES};
 pub use patterns::{assert_filled, fill, Xorshift};
 pub use rig::{ConnectedPair, Rig, Site};
+pub use tier::cases;
 
 /// Makes fabrics of one kind.
 pub trait Bench {

@@ -113,8 +113,20 @@ impl Bench for Shm {
 }
 
 fabric_conformance!(tcp_v4, Tcp::on("127.0.0.1"));
-fabric_conformance!(tcp_v6, Tcp::on("::1"));
-fabric_conformance!(tcp_sealed, Tcp::sealed());
-fabric_conformance!(tcp_behind_one_port, Tcp::on("127.0.0.1").behind_one_port());
+fabric_conformance!(
+    #[ignore = "make test-all"]
+    tcp_v6,
+    Tcp::on("::1")
+);
+fabric_conformance!(
+    #[ignore = "make test-all"]
+    tcp_sealed,
+    Tcp::sealed()
+);
+fabric_conformance!(
+    #[ignore = "make test-all"]
+    tcp_behind_one_port,
+    Tcp::on("127.0.0.1").behind_one_port()
+);
 fabric_conformance!(tcp_sealed_behind_one_port, Tcp::sealed().behind_one_port());
 fabric_conformance!(shm, Shm);
