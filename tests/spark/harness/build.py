@@ -1,11 +1,12 @@
-"""Compiles Java programs that run on every Spark version."""
+"""What the jobs on Spark need to be built: Java programs that run on every version, native code."""
 
 import fcntl
+import functools
 import shutil
-import subprocess
 import zipfile
 from pathlib import Path
 
+import native_build
 import spark_home
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -52,11 +53,16 @@ def _compile(jar, sources, class_path, against):
     part.rename(jar)
 
 
+@functools.cache
+def _native():
+    """Where the native code of all tests is, up to date."""
+    native_build.programs(native_build.WITHOUT_TESTS)
+    return ROOT / "target" / "debug"
+
+
 def command():
     """The command `faro`."""
-    built = ["cargo", "build", "-q", "--locked", "-p", "faro-cli"]
-    subprocess.run(built, cwd=ROOT, check=True)
-    return ROOT / "target" / "debug" / "faro"
+    return _native() / "faro"
 
 
 def other_version(jar, target, files=None):
@@ -65,27 +71,11 @@ def other_version(jar, target, files=None):
     with zipfile.ZipFile(jar) as old, zipfile.ZipFile(target, "w") as new:
         for item in old.infolist():
             new.writestr(item, files.get(item.filename, old.read(item)))
+        for name in files.keys() - set(old.namelist()):
+            new.writestr(name, files[name])
     return target
 
 
 def faulty_library():
-    """The native library with fault injection, in a target folder of its own: nothing else must
-    ever find it."""
-    target = ROOT / "target" / "faults"
-    subprocess.run(
-        [
-            "cargo",
-            "build",
-            "-q",
-            "--locked",
-            "-p",
-            "faro-jni",
-            "--features",
-            "faults",
-            "--target-dir",
-            str(target),
-        ],
-        cwd=ROOT,
-        check=True,
-    )
-    return target / "debug" / "libfaro_jni.so"
+    """The native library of the tests, unoptimized; it injects faults where FARO_FAULTS is set."""
+    return _native() / "libfaro_jni.so"
