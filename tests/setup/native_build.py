@@ -1,4 +1,7 @@
+#!/usr/bin/env python3
 """The one build of native code that all tests use: its features, its targets, what it has made.
+
+As a program it brings all of it up to date.
 
 The features `faults` and `research` are both in it. Faults act only where FARO_FAULTS is set, and
 the modes for comparison only where they are asked for, so that one build serves every test; two
@@ -11,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,3 +80,10 @@ def programs(targets: tuple[str, ...] = TARGETS, show: bool = False) -> list[Pro
         for one in messages
         if one.get("executable")
     ]
+
+
+if __name__ == "__main__":
+    try:
+        print(f"{len(programs(show=True))} programs are up to date")
+    except DoesNotBuild as error:
+        sys.exit(str(error))
