@@ -104,3 +104,17 @@ def test_what_is_wrong_is_not_tried_again(module, capsys):
     assert ran(module, {"a": [(attempts.Ended(101, "", 1), "test x ... FAILED\n")]})
     assert ran(module, {"a": [(LATE, "test x ... FAILED\ntest y ...")]})
     assert "flaky" not in capsys.readouterr().out
+
+
+def test_only_what_is_chosen_is_built(module):
+    assert module.targets(["native/fabric hostile", "pull"]) == (
+        "--test",
+        "hostile",
+        "--test",
+        "pull",
+    )
+    assert module.targets([]) == native_build.TARGETS
+    # Unit tests.
+    assert module.targets(["hostile", "faro_fabric"]) == native_build.TARGETS
+    assert module.is_chosen("native/fabric hostile", ["hostile"])
+    assert not module.is_chosen("native/fabric hostile_shm", ["hostile"])

@@ -9,7 +9,7 @@ import processors
 import pytest
 from programs import loaded
 
-# What `make test` and `make test-all` run; `spark` is a phase of its own.
+# What `make test` runs in two guests.
 TEST = ["device", "conformance", "memory", "endpoint", "fetch", "pull", "security"]
 
 
@@ -33,7 +33,8 @@ def test_the_first_tier_boots_two_guests(suite):
 def test_every_other_case_has_a_guest_of_its_own(suite):
     others = [case for case in suite.CASES if case.tier != suite.TEST]
     assert all(len(boot.cases) == 1 for boot in suite.boots(others))
-    assert [case.name for case in others if not case.tier] == ["spark"]
+    spark = {case.name: case.tier for case in others if case.tier != suite.ALL}
+    assert spark == {"spark": suite.EVERY, "spark-full": suite.CANDIDATE}
 
 
 @pytest.fixture
@@ -92,13 +93,16 @@ def test_a_guest_that_breaks_fails_what_had_not_ended(boot):
     assert [one.counts for one in found.values()] == [[3, 0], [0, 1], [0, 1]]
 
 
-def test_without_a_kernel_the_first_tier_is_skipped_with_a_reason(suite, monkeypatch, capsys):
+@pytest.mark.parametrize(("words", "skipped"), [(["--tier", "test"], len(TEST)), (["spark"], 1)])
+def test_what_make_test_runs_is_skipped_without_a_kernel(
+    suite, monkeypatch, capsys, words, skipped
+):
     monkeypatch.setattr(suite, "kernel_is_ready", lambda: False)
-    monkeypatch.setattr("sys.argv", ["suite", "--tier", "test"])
+    monkeypatch.setattr("sys.argv", ["suite", *words])
     assert suite.main() == 0
     lines = capsys.readouterr().out.splitlines()
     assert "make test-rdma" in lines[0]
-    assert lines[-1] == f"0 passed, 0 failed, {len(TEST)} skipped"
+    assert lines[-1] == f"0 passed, 0 failed, {skipped} skipped"
 
 
 def ran(suite, monkeypatch, outcomes):
