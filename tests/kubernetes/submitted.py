@@ -51,7 +51,7 @@ class Run:
     """What the harness of tests/spark calls an outcome."""
 
     exit_code: int
-    timed_out: bool
+    late: str  # why it was ended
     seconds: float
     driver_log: str
     submit_log: str
@@ -59,7 +59,6 @@ class Run:
     executor_logs: dict = field(default_factory=dict)
     # By container: why it ended, where that was not by itself.
     ends: dict = field(default_factory=dict)
-    limit: float = TIME_LIMIT
 
     def lines(self, prefix):
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
@@ -156,16 +155,16 @@ class Submitted:
         )
 
     def wait(self):
-        timed_out = False
+        late = ""
         try:
             code = self.leader.wait(TIME_LIMIT)
         except subprocess.TimeoutExpired:
-            code, timed_out = -1, True
+            code, late = -1, f"still ran after {TIME_LIMIT} s"
             self.leader.kill()
         seconds = time.monotonic() - self.started
         drivers = self.pods("driver")
         phase = drivers[0]["status"]["phase"] if drivers else "none"
-        if not timed_out and drivers:
+        if not late and drivers:
             self.await_executors()
         ends = {
             name: why
@@ -175,7 +174,7 @@ class Submitted:
         logs = self.keep_logs()
         driver = logs.pop(self.driver, "")
         submit = self.log.read_text(errors="replace").partition("\n")[2]
-        return Run(code, timed_out, seconds, driver, submit, phase, logs, ends)
+        return Run(code, late, seconds, driver, submit, phase, logs, ends)
 
     def keep_logs(self):
         """What its pods wrote, by pod; all of it as files, with what the cluster says of pods."""

@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 def entries(path: Path = LIST) -> list[Entry]:
-    """Raises ValueError, which names the line and the value, where the list is not as it should be."""
+    """Raises ValueError, which names the line and the value, where something is wrong with one."""
     found: list[Entry] = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         text = line.strip()

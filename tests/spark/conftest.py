@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from harness.scenarios import TIERS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,12 +16,13 @@ def pytest_addoption(parser):
     add("--jar", type=Path, default=ROOT / "dist" / "faro-spark.jar")
     add("--conf", action="append", metavar="K=V", default=[], help="a setting of Faro's side")
     # Of tests/spark/run only.
+    add("--tier", nargs="+", metavar="T", choices=TIERS, help=f"{', '.join(TIERS)} (test)")
     add("--full", action="store_true", help="every scenario on every version")
-    add("--smoke", action="store_true", help="only scenarios of the depth smoke")
+    add("--smoke", action="store_true", help="one scenario of each kind, on every version")
     add("--scenarios", nargs="+", metavar="S", default=[])
     add("--cases", nargs="+", metavar="C", default=[], help="of the chosen scenarios")
     add("--stock", action="store_true", help="without Faro: Spark's own shuffle")
-    add("--at-once", type=int, metavar="N", default=min(2, os.cpu_count() or 1))
+    add("--at-once", type=int, metavar="N", help="applications at a time, at most")
     add("--keep-logs", action="store_true", help="also the logs of what passed")
     # Of tests/spark/tpcds only.
     add("--all", action="store_true", help="all queries, with two kinds of settings")
@@ -29,6 +30,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # Applications that were late and right when they ran once more.
+    config.flaky = []
     if not config.option.stock and not config.option.jar.is_file():
         raise pytest.UsageError(
             f"{config.option.jar} is missing: run 'make jar' first, or pass --jar"
@@ -38,3 +41,8 @@ def pytest_configure(config):
 @pytest.fixture(scope="session")
 def faro_jar(pytestconfig) -> Path:
     return pytestconfig.option.jar.resolve()
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for line in config.flaky:
+        terminalreporter.line(f"flaky: {line}")

@@ -1,86 +1,53 @@
 """Spark end to end: real applications on a local-cluster, answers checked exactly.
 
-An application runs the cases of a scenario (tests/spark/harness/scenarios/); --at-once of them
-run at a time, in the order of their tests, and one more of those that mostly wait. A test waits
-until its application has ended, and looks at what that left behind: its answers, its end, the
-counters.
+An application runs the cases of a scenario (tests/spark/harness/scenarios/), in the order of the
+tests, those that wait most of the time first. A test waits until its application has ended, and
+looks at what that left behind: its answers, its end, the counters.
 """
 
 from __future__ import annotations
 
 import shutil
-import time
-from collections import Counter
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 
 import pytest
+import quarantine
 import spark_home
-from harness import build, class_archive, launch, scenarios, verdict
+from harness import build, scenarios, verdict
+from harness.applications import Application, Jars, Running
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "target" / "test-logs" / "spark"
 JOBS = ROOT / "tests" / "spark" / "jobs"
 # What is looked at beside the cases: the end of the application, the way that blocks took.
 ENDS, FARO = "ends", "faro"
-# From so many applications of a version on, an archive of its classes is worth making.
-WORTH_AN_ARCHIVE = 5
 JOBS_OF_FARO = ROOT / "tests" / "spark" / "jobs-faro"
 
 
-@dataclass
-class Application:
-    """A scenario on one Spark version, before and after it ran."""
-
-    version: spark_home.Version
-    scenario: scenarios.Scenario
-    outcome: launch.Outcome | None = None
-    # Why there is no outcome.
-    problem: str = ""
-    reported: dict[str, list[verdict.Result]] = field(default_factory=dict)
-    seconds: float = 0
-
-    @property
-    def name(self) -> str:
-        return f"{self.version.name}-{self.scenario.name}"
-
-    @property
-    def logs(self) -> Path:
-        return LOGS / self.version.name / self.scenario.name
-
-    def run(self, jobs_jar: Path, faro_jar: Path | None, with_archive: bool) -> None:
-        shutil.rmtree(self.logs, ignore_errors=True)
-        started = time.monotonic()
-        try:
-            home = spark_home.ensure(self.version)
-            archive = None
-            if with_archive and not self.scenario.jvm_defaults:
-                archive = class_archive.ensure(self.version, faro_jar, jobs_jar)
-            self.outcome = launch.run(
-                self.version, home, self.scenario, jobs_jar, faro_jar, self.logs, archive
-            )
-            self.problem = verdict.end_problem(self.outcome)
-            for result in verdict.cases(self.outcome):
-                self.reported.setdefault(result.name, []).append(result)
-        except (RuntimeError, OSError) as error:
-            self.problem = str(error)
-        self.seconds = time.monotonic() - started
-
-
 def chosen(options) -> list[Application]:
-    versions = options.versions or [version.name for version in spark_home.all_versions()]
+    if options.scenarios or options.full or options.smoke:
+        known = spark_home.all_versions()
+        versions = spark_home.versions_named(options.versions) if options.versions else known
+        names = options.scenarios or (scenarios.SMOKE if options.smoke else [])
+        pairs = scenarios.named(names, versions, options.full)
+    else:
+        # Who asks for versions or cases looks for them where he does not say.
+        narrowed = options.versions or options.cases
+        pairs = scenarios.applications(
+            *(options.tier or (scenarios.TIERS[:2] if narrowed else scenarios.TIERS[:1]))
+        )
+        if options.versions:
+            versions = spark_home.versions_named(options.versions)
+            pairs = [pair for pair in pairs if pair[0] in versions]
     given = dict(setting.split("=", 1) for setting in options.conf)
     found = []
-    for version in spark_home.versions_named(versions):
-        depth = "everything" if options.full else "smoke" if options.smoke else version.depth
-        for scenario in scenarios.chosen(version.name, depth, options.scenarios, options.stock):
-            narrowed = scenario.only(options.cases) if options.cases else scenario
-            if narrowed.cases:
-                conf = {**scenario.conf, **given}
-                found.append(Application(version, replace(narrowed, conf=conf)))
-    return found
+    for version, scenario in pairs:
+        narrowed = scenario.only(options.cases) if options.cases else scenario
+        if narrowed.cases and not (options.stock and scenario.faro_only):
+            one = replace(narrowed, conf={**scenario.conf, **given})
+            found.append(Application(version, one, LOGS / version.name / scenario.name))
+    return sorted(found, key=lambda one: not one.scenario.waits)
 
 
 def names(application: Application, stock: bool) -> list[str]:
@@ -100,7 +67,7 @@ def pytest_generate_tests(metafunc):
 
 @pytest.fixture(scope="session")
 def running(request, failures):
-    """The applications of the chosen tests, each as something to wait for."""
+    """The applications of the chosen tests, each with only the cases that tests look at."""
     options = request.config.option
     faro_jar = None if options.stock else options.jar.resolve()
     sources = sorted(JOBS.rglob("*.java"))
@@ -115,42 +82,24 @@ def running(request, failures):
         parameters = item.callspec.params
         wanted.setdefault(parameters["application"].name, parameters["application"])
         cases.setdefault(parameters["application"].name, set()).add(parameters["name"])
-    many = Counter(application.version.name for application in wanted.values())
-    versions = dict.fromkeys(a.version for a in wanted.values())
-    Thread(target=lambda: [*map(spark_home.ensure, versions)], daemon=True).start()
-    pool = ThreadPoolExecutor(options.at_once)
-    # What waits most of the time takes no turn of those that work.
-    waiting = ThreadPoolExecutor(1) if options.at_once > 1 else pool
-    futures: dict[str, Future[Application]] = {}
-    for name, application in wanted.items():
-        narrowed = narrow(application, cases[name])
-        with_archive = many[application.version.name] >= WORTH_AN_ARCHIVE
-        turn = waiting if application.scenario.waits else pool
-        futures[name] = turn.submit(run, narrowed, jobs_jar, faro_jar, with_archive)
-    yield futures
-    # After an interrupt some still wait or run.
-    for turns in (pool, waiting):
-        turns.shutdown(wait=False, cancel_futures=True)
-    launch.stop_all()
-    # Those that still run are about to write their logs.
-    ended = [wanted[name] for name, future in futures.items() if future.done()]
-    for application in ended:
-        if application.name not in failures and not options.keep_logs:
-            shutil.rmtree(application.logs, ignore_errors=True)
+    narrowed = [narrow(application, cases[name]) for name, application in wanted.items()]
+    applications = Running(narrowed, Jars(jobs_jar, faro_jar), options.at_once)
+    yield applications
+    for ended in applications.stop():
+        if ended.name in failures:
+            continue
+        if ended.late_before:
+            # Its first logs stay.
+            request.config.flaky.append(f"{ended.name}: {ended.late_before}")
+        if not options.keep_logs:
+            shutil.rmtree(ended.logs, ignore_errors=True)
 
 
 def narrow(application: Application, cases: set[str]) -> Application:
     """The application with only the cases that tests look at; with all of them where none does."""
     scenario = application.scenario
     narrowed = scenario.only(cases)
-    return Application(application.version, narrowed if narrowed.cases else scenario)
-
-
-def run(
-    application: Application, jobs_jar: Path, faro_jar: Path | None, with_archive: bool
-) -> Application:
-    application.run(jobs_jar, faro_jar, with_archive)
-    return application
+    return replace(application, scenario=narrowed if narrowed.cases else scenario)
 
 
 @pytest.fixture(scope="session")
@@ -159,14 +108,22 @@ def failures() -> set[str]:
     return set()
 
 
-def test_spark(running, application, name, failures, record_property):
+@pytest.fixture(scope="session")
+def quarantined() -> set[str]:
+    return {entry.case for entry in quarantine.entries()}
+
+
+def test_spark(running, application, name, failures, quarantined, record_property):
     """One case has the right answer, or the application did what its scenario says."""
-    ended = running[application.name].result()
+    ended = running.result(application.name)
     result = judged(ended, name)
     record_property("detail", result.detail)
     if not result.passed:
         failures.add(ended.name)
-        pytest.fail(f"{result.detail}\nlogs: {ended.logs.relative_to(ROOT)}", pytrace=False)
+        said = f"{result.detail}\nlogs: {ended.logs.relative_to(ROOT)}"
+        if f"{application.name}-{name}" in quarantined:
+            pytest.skip(f"failed, in quarantine: {said}")
+        pytest.fail(said, pytrace=False)
 
 
 def judged(ended: Application, name: str) -> verdict.Result:

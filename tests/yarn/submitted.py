@@ -7,6 +7,7 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
+import guard
 from daemons import MASTER
 from harness import launch
 
@@ -43,7 +44,7 @@ class Run:
     """What the harness of tests/spark calls an outcome."""
 
     exit_code: int
-    timed_out: bool
+    late: str  # why it was ended
     seconds: float
     # Of the driver, wherever it ran.
     driver_log: str
@@ -153,11 +154,9 @@ class Submitted:
         launch.stop_group(self.leader, 0)
 
     def wait(self):
-        timed_out = False
         try:
-            code = self.leader.wait(launch.TIME_LIMIT)
-        except subprocess.TimeoutExpired:
-            code, timed_out = -1, True
+            late = guard.wait(self.leader, self.log, silence=guard.CEILING)
+            code = -1 if late else self.leader.returncode
         finally:
             self.end()
         application = self.application()
@@ -173,7 +172,7 @@ class Submitted:
         state = self.cluster.state_of(application) if application else "not submitted"
         executors = {name: text for name, text in logs.items() if name not in masters}
         seconds = time.monotonic() - self.started
-        return Run(code, timed_out, seconds, driver, submit, application, state, master, executors)
+        return Run(code, late, seconds, driver, submit, application, state, master, executors)
 
     def await_containers(self):
         """Executors write their last lines when the driver has ended already."""

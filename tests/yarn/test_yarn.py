@@ -12,6 +12,7 @@ import shutil
 import time
 from pathlib import Path
 
+import guard
 import pytest
 import spark_home
 from daemons import NODE_SERVICE, Cluster
@@ -256,7 +257,7 @@ def test_memory(submitter, version, record_property):
     cases = ["megabyteBlocks", "sqlJoin", "sqlRepartition"]
     running = submitter.start(version, "memory", cases, conf)
     most: dict[str, tuple[int, int]] = {}
-    while not running.ended() and time.monotonic() < running.started + launch.TIME_LIMIT:
+    while not running.ended() and time.monotonic() < running.started + guard.CEILING:
         for node in submitter.cluster.nodes:
             for container, now in node.resident_kib().items():
                 most[container] = max(most.get(container, (0, 0)), now)

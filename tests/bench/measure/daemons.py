@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,12 +127,8 @@ def start_faro(place: Path, prefix: list[str], address: str):
         *("--address", address, "--fabric", "tcp"),
     ]
     leader = start_guarded(command, log, place)
-    deadline = time.monotonic() + launch.LISTENS_WITHIN
-    while not (socket_dir / "faro-serve.sock").exists():
-        if leader.poll() is not None or time.monotonic() > deadline:
-            launch.stop_group(leader, 0)
-            raise RuntimeError(f"faro serve: {log.read_text(errors='replace')[-400:]}")
-        time.sleep(0.05)
+    if not launch.started(leader, (socket_dir / "faro-serve.sock").exists):
+        raise RuntimeError(f"faro serve: {log.read_text(errors='replace')[-400:]}")
     return leader
 
 

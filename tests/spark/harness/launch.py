@@ -12,19 +12,22 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import guard
+
 from . import build, comet, scenarios
 
 MANAGER = "io.faro.spark.FaroShuffleManager"
 PYTHON_JOBS = Path(__file__).resolve().parents[1] / "python" / "jobs.py"
-TIME_LIMIT = 600  # seconds for one application, of which two run at a time
 # The JVMs of a short application spend most of their CPU on compiling: with the first compiler and
 # the serial collector only it takes a third of the CPU and half the time.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUIET_ARCHIVE = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 # Executors end after the driver does, and write their last lines then.
 EXECUTORS_END = 20
-# Seconds until a service has opened its port.
-LISTENS_WITHIN = 60
+# How the lines begin by which an application of tests/spark/jobs shows that it gets on, and those
+# that say what it waits for. What is owed and does not come has leaked.
+MARKS = ("MARK ", "CASE ")
+MET, WAITS, OWED = "MARK met ", "WAITS ", "OWED "
 
 ALWAYS = {
     # Executors of one host would otherwise read each other's files and use no transport at all.
@@ -33,7 +36,7 @@ ALWAYS = {
     "spark.sql.shuffle.partitions": "12",
     # Without this the first executor may run everything before the second one is there.
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    "spark.scheduler.maxRegisteredResourcesWaitingTime": "90s",
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "1h",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
@@ -56,11 +59,14 @@ def start_group(command, **options):
     return leader
 
 
+class Late(RuntimeError):
+    """Something did not start, which a busy machine may be the cause of."""
+
+
 @dataclass
 class Outcome:
     exit_code: int = 0
-    timed_out: bool = False
-    limit: float = 0.0  # seconds
+    late: str = ""  # why it was ended
     seconds: float = 0.0
     driver_log: str = ""
     service_log: str = ""  # of `faro serve`
@@ -68,6 +74,17 @@ class Outcome:
 
     def lines(self, prefix):
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
+
+    def waits_for(self, how=(WAITS, OWED)):
+        """What its driver waited for at its end."""
+        found = {}
+        for line in self.driver_log.splitlines():
+            if line.startswith((WAITS, OWED)):
+                kind, what = line.split(" ", 1)
+                found[what] = f"{kind} "
+            elif line.startswith(MET):
+                found.pop(line[len(MET) :], None)
+        return [what for what, kind in found.items() if kind in how]
 
 
 def run(version, home, scenario, jobs_jar, faro_jar, log_dir, archive=None):
@@ -144,8 +161,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
             behind=scenario.behind,
             jars=jars_beside(scenario, jobs_jar, place),
         )
-        limit = int(conf.get("spark.e2e.limitSeconds", TIME_LIMIT))
-        outcome = drive(command, environment, place, limit)
+        limit = int(conf.get("spark.e2e.limitSeconds", guard.CEILING))
+        outcome = drive(command, environment, place, limit, marks=True)
         for one in node_services:
             outcome.service_log += end_node_service(one)
     finally:
@@ -379,8 +396,9 @@ def submit_command(
     return command + [str(part) for part in program]
 
 
-def drive(command, environment, place, limit=TIME_LIMIT):
-    outcome = Outcome(limit=limit)
+def drive(command, environment, place, limit=guard.CEILING, marks=False):
+    """`marks`: it shows that it gets on, and is late when it has not for a while."""
+    outcome = Outcome()
     log = place / "driver.log"
     with log.open("wb") as out:
         out.write((" ".join(command) + "\n").encode())
@@ -389,14 +407,19 @@ def drive(command, environment, place, limit=TIME_LIMIT):
             command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=place
         )
         try:
-            outcome.exit_code = driver.wait(limit)
-        except subprocess.TimeoutExpired:
-            outcome.timed_out = True
-            outcome.exit_code = -1
+            silence = guard.SILENCE if marks else limit
+            outcome.late = guard.wait(driver, log, is_mark, silence, limit)
+            outcome.exit_code = -1 if outcome.late else driver.returncode
         finally:
-            stop_group(driver, 0 if outcome.timed_out else EXECUTORS_END)
+            stop_group(driver, 0 if outcome.late else EXECUTORS_END)
     outcome.driver_log = log.read_text(errors="replace")
+    if outcome.late and (waits := outcome.waits_for()):
+        outcome.late += f", waiting for: {'; '.join(waits)}"
     return outcome
+
+
+def is_mark(line):
+    return line.startswith(MARKS)
 
 
 def stop_group(leader, grace):
@@ -438,10 +461,16 @@ def start_service(home, port, conf, environment, place):
             env=environment,
         )
     if not listens(service, port):
-        raise RuntimeError(
-            f"the external shuffle service did not open port {port}; see shuffle-service.log"
-        )
+        raise_not_started("the external shuffle service", service, log)
     return service
+
+
+def raise_not_started(name, service, log):
+    """`service` has not begun to serve, and has been ended if it had not by itself."""
+    said = log.read_text(errors="replace")[-300:]
+    if service.returncode == -signal.SIGKILL:
+        raise Late(f"{name} did not start: {said}")
+    raise RuntimeError(f"{name} ended with exit code {service.returncode}: {said}")
 
 
 def directories_of_services(scenario, scratch):
@@ -481,20 +510,16 @@ def start_node_service(directory, place, environment, address="127.0.0.1"):
         command = [*supervised, build.command(), "serve", *places, *limits]
         service = start_group([str(word) for word in command], stdout=out, env=environment)
     service.log = log
-    deadline = time.monotonic() + LISTENS_WITHIN
-    while time.monotonic() < deadline and service.poll() is None:
-        if (socket_dir / "faro-serve.sock").exists():
-            return service
-        time.sleep(0.05)
-    stop_group(service, 0)
-    raise RuntimeError(f"faro serve did not start: {log.read_text(errors='replace')[-300:]}")
+    if not started(service, (socket_dir / "faro-serve.sock").exists):
+        raise_not_started("faro serve", service, log)
+    return service
 
 
 def end_node_service(service):
     """Ends it as an init system does; its log, with its exit code."""
     service.terminate()
     try:
-        code = service.wait(EXECUTORS_END)
+        code = service.wait(guard.SILENCE)
     except subprocess.TimeoutExpired:
         code = "none, it did not end"
     log = service.log.read_text(errors="replace")
@@ -503,13 +528,25 @@ def end_node_service(service):
 
 def listens(leader, port):
     """Waits until the process listens; ends it and says no if it does not."""
-    deadline = time.monotonic() + LISTENS_WITHIN
-    while time.monotonic() < deadline and leader.poll() is None:
+
+    def connects():
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
-            return True
         except OSError:
-            time.sleep(0.1)
+            return False
+        return True
+
+    return started(leader, connects)
+
+
+def started(leader, is_there):
+    """Waits until something is there, or the process has ended, or is silent for long: then this
+    ends it and says no."""
+    deadline = time.monotonic() + guard.SILENCE
+    while time.monotonic() < deadline and leader.poll() is None:
+        if is_there():
+            return True
+        time.sleep(0.05)
     stop_group(leader, 0)
     return False
 

@@ -21,11 +21,33 @@ def cases(outcome):
 
 def end_problem(outcome):
     """Why the application did not end as it should; empty if it did."""
-    if outcome.timed_out:
-        return f"still ran after {outcome.limit} s"
+    if outcome.late:
+        return outcome.late
+    if panic := panicked(outcome):
+        return panic
     if not outcome.lines("JOBS DONE"):
         return f"exit code {outcome.exit_code}: {_last_error(outcome.driver_log)}"
     return ""
+
+
+def panicked(outcome):
+    """The first line of a panic of native code in any of the logs; empty if there was none."""
+    logs = {"driver": outcome.driver_log, **outcome.executor_logs}
+    for name, log in logs.items():
+        if found := re.search(r"^.*\bpanicked at .*$", log, re.M):
+            return f"{name}: {found.group()[:300]}"
+    return ""
+
+
+def wrong_before_late(scenario, outcome):
+    """What was wrong in an application that was then ended because it was late; empty: nothing that
+    can be seen, so that it may be tried once more."""
+    failed = [f"{case.name}: {case.detail}" for case in cases(outcome) if not case.passed]
+    leaked = [f"not given back: {what}" for what in outcome.waits_for((launch.OWED,))]
+    secrets = _told_secrets(scenario, outcome)
+    damaged = total(counters_of(outcome), "crcErrors") and "crcErrors" not in scenario.must_count
+    found = [*failed, *leaked, *secrets, panicked(outcome), damaged and "there were CRC errors"]
+    return "; ".join(filter(None, found))
 
 
 def _case_result(line):

@@ -32,8 +32,10 @@ def main():
     _, _, *names = sys.argv
     spark = SparkSession.builder.getOrCreate()
     jvm = spark.sparkContext._jvm.io.faro.e2e
+    jvm.Marks.begin(spark.sparkContext._jsc.sc())
     failed = 0
     for name in names:
+        print(f"MARK case {name}", flush=True)
         started = time.monotonic()
         try:
             CASES[name](spark, jvm)

@@ -3,11 +3,13 @@
 from .model import (
     ANY,
     AQE,
+    CANDIDATE,
     COMET,
     COMET_MANAGER,
     COMET_VERSION,
     DECLINED,
     FEW,
+    MOST,
     Scenario,
 )
 
@@ -27,8 +29,12 @@ SCENARIOS = [
         ],
         {"spark.task.maxFailures": "8"},
         faro_only=True,
-        newest=True,
         behind="sort",
+        finds="what breaks where Faro is a plug-in behind Spark's own shuffle manager",
+        first=(
+            *("groupByKey", "sqlJoin", "aqeSkewed", "remoteThroughFaro", "switchJobs"),
+            "killBetweenStages",
+        ),
         must_not_count=("rowReaders", "rowWriters"),
     ),
     # Its bytes may be anywhere, as far as Faro knows.
@@ -38,6 +44,7 @@ SCENARIOS = [
         faro=DECLINED,
         fallback="auto",
         faro_only=True,
+        depths=(MOST,),
         version="3.5.9",
         behind="io.faro.e2e.OtherManager",
         declined_because="io.faro.e2e.OtherManager keeps its map outputs in another way",
@@ -49,7 +56,6 @@ SCENARIOS = [
         faro=DECLINED,
         fallback="auto",
         faro_only=True,
-        newest=True,
         behind="sort",
         declined_because="not Spark's but a io.faro.e2e.OtherClient.*another plug-in",
     ),
@@ -60,9 +66,8 @@ SCENARIOS = [
         faro=DECLINED,
         fallback="auto",
         faro_only=True,
-        newest=True,
         behind="sort",
-        apart=True,
+        tier=CANDIDATE,
         declined_because="spark.faro.staging=onCommit behind another shuffle manager",
     ),
     Scenario(
@@ -70,6 +75,7 @@ SCENARIOS = [
         ["badConfig"],
         faro=ANY,
         faro_only=True,
+        depths=(MOST,),
         version="3.5.9",
         behind="sort",
         bad_values=[
@@ -87,6 +93,7 @@ SCENARIOS = [
         ],
         {**COMET, "spark.faro.fabric": "tcp", "spark.task.maxFailures": "8"},
         faro_only=True,
+        depths=(MOST,),
         version=COMET_VERSION,
         behind=COMET_MANAGER,
         comet=True,
@@ -97,10 +104,11 @@ SCENARIOS = [
         ["cometNative", "remoteThroughFaro"],
         {**COMET, "spark.faro.fabric": "shm"},
         faro_only=True,
+        depths=(MOST,),
         version=COMET_VERSION,
         behind=COMET_MANAGER,
         comet=True,
-        apart=True,
+        tier=CANDIDATE,
         must_count=("remoteBlocks.shm",),
     ),
 ]

@@ -1,6 +1,20 @@
 """Executors that come, go, are killed or serve each other, and barrier stages."""
 
-from .model import ANY, AUTHENTICATE, FEW, KRYO, SCRATCH, SECRETS, TRIED, Scenario
+from .model import (
+    ANY,
+    AUTHENTICATE,
+    CANDIDATE,
+    FEW,
+    KRYO,
+    SCRATCH,
+    SECRETS,
+    TRIED,
+    Scenario,
+)
+
+# How often Spark looks whether all files of an executor that leaves have gone; by default it does
+# so each 30 s, which such an application would mostly wait for.
+LEAVES_SOON = {"spark.storage.decommission.replicationReattemptInterval": "1s"}
 
 SCENARIOS = [
     Scenario(
@@ -11,7 +25,6 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         # `make test-yarn` has Spark 3.5.9 with its service.
-        newest=True,
         must_count=("rowWriters",),
         waits=True,
     ),
@@ -30,7 +43,8 @@ SCENARIOS = [
         {"spark.faro.service.directory": f"{SCRATCH}/service"},
         node_service=True,
         faro_only=True,
-        newest=True,
+        finds="map outputs that `faro serve` loses, keeps too long or lends wrongly",
+        late_is_red=True,
         # RDDs with Java's serializer are read over the network, by Spark's reader.
         must_count=("serviceLocalBlocks", "serviceBlocks", "serviceOutputs", "serviceRegistered"),
         service_must_log=(
@@ -50,8 +64,7 @@ SCENARIOS = [
         cores=8,
         open_files=2_048,
         faro_only=True,
-        newest=True,
-        apart=True,
+        late_is_red=True,
         must_count=("serviceLocalBlocks", "serviceOutputs", "serviceRegistered"),
         no_log_has=SECRETS,
     ),
@@ -62,7 +75,7 @@ SCENARIOS = [
         service_hosts=2,
         fallback="auto",
         faro_only=True,
-        newest=True,
+        late_is_red=True,
         must_count=("replicaBlocks", "replicaBytes", "serviceOutputs"),
         waits=True,
     ),
@@ -80,7 +93,6 @@ SCENARIOS = [
             "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
             "spark.scheduler.minRegisteredResourcesRatio": "0",
         },
-        newest=True,
         waits=True,
     ),
     Scenario(
@@ -91,8 +103,9 @@ SCENARIOS = [
             "spark.storage.decommission.enabled": "true",
             "spark.storage.decommission.shuffleBlocks.enabled": "true",
             "spark.storage.decommission.rddBlocks.enabled": "true",
+            **LEAVES_SOON,
         },
-        newest=True,
+        late_is_red=True,
         waits=True,
     ),
     Scenario(
@@ -103,10 +116,11 @@ SCENARIOS = [
             "spark.storage.decommission.enabled": "true",
             "spark.storage.decommission.shuffleBlocks.enabled": "true",
             "spark.storage.decommission.fallbackStorage.path": f"file://{SCRATCH}/stored/",
+            **LEAVES_SOON,
         },
+        late_is_red=True,
         # The counters of executors that left are gone with them.
         faro=ANY,
-        newest=True,
         must_count=("rowReaders",),
         waits=True,
     ),
@@ -117,9 +131,10 @@ SCENARIOS = [
             "spark.decommission.enabled": "true",
             "spark.storage.decommission.enabled": "true",
             "spark.storage.decommission.shuffleBlocks.enabled": "true",
+            **LEAVES_SOON,
         },
         faro_only=True,
-        newest=True,
+        late_is_red=True,
         executors=3,
         must_not_log="WARN Faro|Faro could not start",
         must_not_count=("failedBlocks",),
@@ -137,7 +152,6 @@ SCENARIOS = [
         },
         # Spark starts no second attempt on the host of the first.
         hosts=True,
-        newest=True,
         must_count=("rowWriters",),
         waits=True,
     ),
@@ -151,7 +165,8 @@ SCENARIOS = [
         ],
         {**AUTHENTICATE, "spark.task.maxFailures": "8", **KRYO},
         faro_only=True,
-        newest=True,
+        finds="an executor's death, between stages or within one, that costs the answer or hangs",
+        late_is_red=True,
         must_count=("sealedChannel", "remoteBlocks.shm"),
         no_log_has=SECRETS,
         waits=True,
@@ -163,7 +178,7 @@ SCENARIOS = [
         faro=TRIED,
         fallback="auto",
         faro_only=True,
-        newest=True,
-        apart=True,
+        late_is_red=True,
+        tier=CANDIDATE,
     ),
 ]

@@ -1,11 +1,11 @@
 """Faults in transport, and memory that does not suffice."""
 
-from .model import AUTHENTICATE, FAULTY_LIBRARY, TRIED, Scenario
+from .model import ALL, AUTHENTICATE, CANDIDATE, FAULTY_LIBRARY, TRIED, Scenario
 
 SOON_LATE = {"spark.faro.request.timeout": "500ms"}
 
 
-def faults(name, plan, counters, conf=None, apart=False):
+def faults(name, plan, counters, conf=None, tier=ALL, finds=""):
     """A scenario with injected faults: the counters show that they happened, and the answers are
     right all the same."""
     return Scenario(
@@ -20,13 +20,14 @@ def faults(name, plan, counters, conf=None, apart=False):
         fallback="auto",
         faro_only=True,
         must_count=counters,
-        newest=True,
-        apart=apart,
+        tier=tier,
+        finds=finds,
+        late_is_red=True,
         waits=True,
     )
 
 
-def executor_shape(name, fabric, cases, conf=None, must_count=(), apart=False):
+def executor_shape(name, fabric, cases, conf=None, must_count=(), **more):
     """Executors as users run them: 8 tasks at a time, Faro's defaults except for the fabric."""
     return Scenario(
         f"executor-shape-{name}",
@@ -38,12 +39,11 @@ def executor_shape(name, fabric, cases, conf=None, must_count=(), apart=False):
             **(conf or {}),
         },
         faro_only=True,
-        newest=True,
-        apart=apart,
         cores=8,
         jvm_defaults=True,
         must_count=must_count,
         must_not_count=("fallbacks", "failedBlocks", "requestsFailed", "busyRefusals"),
+        **more,
     )
 
 
@@ -53,10 +53,11 @@ SCENARIOS = [
         "flip=5,drop=7,swallow=11",
         ("crcErrors", "retries", "timeouts"),
         SOON_LATE,
+        finds="a damaged, cut or swallowed answer of another executor that is not asked for again",
     ),
-    faults("corrupt", "flip=5", ("crcErrors",), apart=True),
-    faults("disconnect", "drop=4", ("retries",), apart=True),
-    faults("deadline", "swallow=6", ("timeouts",), SOON_LATE, apart=True),
+    faults("corrupt", "flip=5", ("crcErrors",), tier=CANDIDATE),
+    faults("disconnect", "drop=4", ("retries",), tier=CANDIDATE),
+    faults("deadline", "swallow=6", ("timeouts",), SOON_LATE, tier=CANDIDATE),
     faults("dead-endpoint", "die=5", ("fallbackReason",)),
     # Far more is in flight than the arena holds. Nothing may be left to Spark.
     Scenario(
@@ -64,18 +65,20 @@ SCENARIOS = [
         ["megabyteBlocks", "sqlWideJoin", "sqlJoin"],
         {"spark.faro.memory.limit": "64m", "spark.shuffle.compress": "false"},
         faro_only=True,
-        newest=True,
+        finds="tasks that wait for memory of each other, with less than they need together",
         cores=8,
     ),
     # In the clear; the containers' tests are so, with four tasks at a time.
-    executor_shape("tcp", "tcp", ["manyOutputs"], apart=True),
-    executor_shape("shm", "shm", ["manyOutputs"], apart=True),
+    executor_shape("tcp", "tcp", ["manyOutputs"], tier=CANDIDATE),
+    executor_shape("shm", "shm", ["manyOutputs"], tier=CANDIDATE),
     executor_shape(
         "sealed",
         "tcp",
         ["manyOutputs", "sqlLargeJoin"],
         {**AUTHENTICATE, "spark.network.crypto.enabled": "true"},
         must_count=("sealedChannel", "remoteBlocks.tcp"),
+        finds="what thousands of map outputs and eight tasks at a time with Faro's defaults break",
+        first=("manyOutputs",),
     ),
     # A block that the arena cannot hold is left to Spark; all others are not.
     Scenario(
@@ -85,6 +88,5 @@ SCENARIOS = [
         faro=TRIED,
         fallback="auto",
         faro_only=True,
-        newest=True,
     ),
 ]

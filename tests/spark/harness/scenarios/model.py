@@ -68,6 +68,13 @@ GIVEN_BY = {
 FEW = ["groupByKey", "someTinyBlocks", "emptyPartitions", "sqlJoin"]
 FEWEST = ("groupByKey", "sqlJoin")
 
+# Tiers, as `tests/spark/run --tier` takes them: what `make test` runs, what `make test-all` runs
+# beside it, what a candidate for a release has to pass too. A case on a version of Spark is in one.
+TEST, ALL, CANDIDATE = "test", "all", "candidate"
+TIERS = (TEST, ALL, CANDIDATE)
+# How much runs on a version of Spark (tests/setup/spark-versions), least first.
+BRIEF, MOST, FULL = DEPTHS = ("brief", "most", "full")
+
 # What Faro must have done in a scenario.
 USED = "used"  # remote blocks came through Faro, none of them by fall-back
 TRIED = "tried"  # remote blocks came through Faro; fall-backs are allowed
@@ -113,11 +120,14 @@ class Scenario:
     service_hosts: int = 0
     service_must_log: tuple = ()  # patterns in the log of `faro serve`
     faro_only: bool = False
-    smoke: bool = False  # where the depth is brief, smoke or most
-    everywhere: bool = False  # also where the depth is smoke, but not brief
-    few: tuple = ()  # the cases where the depth is most, smoke or brief, if not all
-    newest: bool = False  # the same code in all versions: where the depth is full only
-    apart: bool = False  # only with --full or by its name: others in `make test` are much like it
+    depths: tuple = (FULL,)  # of the versions of Spark on which it runs
+    few: tuple = ()  # its cases where the depth is not full, if not all
+    # It is in the first tier, on the version of the greatest depth: what only it finds there.
+    finds: str = ""
+    first: tuple = ()  # its cases there, if not all
+    tier: str = ALL  # of the others
+    # What never came once may have been a defect: it is not tried again.
+    late_is_red: bool = False
     waits: bool = False  # most of the time, for deadlines or for executors that come and go
     version: str = ""  # the only one that it can run on
     first_spark: int = 3  # the first major version of Spark that has the settings

@@ -1,6 +1,17 @@
 """Faro's own settings: fabrics, the exchange, wrong values; settings of Spark's that it obeys."""
 
-from .model import ANY, DECLINED, FEW, FEWEST, KRYO, OTHER_DISK, PLUGIN, SECRETS, Scenario
+from .model import (
+    ANY,
+    CANDIDATE,
+    DECLINED,
+    FEW,
+    FEWEST,
+    KRYO,
+    OTHER_DISK,
+    PLUGIN,
+    SECRETS,
+    Scenario,
+)
 
 # key, value, and a word that must be in the message because it is allowed.
 BAD_VALUES = [
@@ -28,9 +39,7 @@ BAD_VALUES = [
 GROUPED = {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"}
 
 SCENARIOS = [
-    Scenario(
-        "fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, newest=True, apart=True
-    ),
+    Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, tier=CANDIDATE),
     # Four executors: with fewer, all of them are in one group and there is no schedule. Sealed,
     # because it is required.
     Scenario(
@@ -38,7 +47,6 @@ SCENARIOS = [
         [*FEW, "megabyteBlocks"],
         {**GROUPED, "spark.faro.security": "required", "spark.faro.fabric": "tcp"},
         faro_only=True,
-        newest=True,
         executors=4,
         must_count=("exchange.rounds", "sealedChannel", "remoteBlocks.tcp"),
         no_log_has=SECRETS,
@@ -48,14 +56,11 @@ SCENARIOS = [
         [*FEW, "megabyteBlocks"],
         GROUPED,
         faro_only=True,
-        newest=True,
-        apart=True,
+        tier=CANDIDATE,
         executors=4,
         must_count=("exchange.rounds",),
     ),
-    Scenario(
-        "fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True, newest=True, apart=True
-    ),
+    Scenario("fabric-shm", FEW, {"spark.faro.fabric": "shm"}, faro_only=True, tier=CANDIDATE),
     Scenario(
         "never-and-declined",
         ["badConfig"],
@@ -63,7 +68,6 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         faro_only=True,
-        newest=True,
         bad_values=[("spark.faro.fallback", "never", "spark.shuffle.sort.io.plugin.class")],
     ),
     # Executors recover what their predecessors left on a volume (spark-kubernetes).
@@ -76,7 +80,6 @@ SCENARIOS = [
             "spark.kubernetes.driver.reusePersistentVolumeClaim": "true",
         },
         volumes=True,
-        newest=True,
         must_count=("rowReaders", "rowWriters"),
         waits=True,
     ),
@@ -93,7 +96,6 @@ SCENARIOS = [
             "spark.task.maxFailures": "1",
             "spark.stage.maxConsecutiveAttempts": "1",
         },
-        newest=True,
         must_count=("rowReaders", "rowWriters"),
         must_log_once=("over the network, although it has this host's name",),
     ),
@@ -106,8 +108,7 @@ SCENARIOS = [
             "spark.stage.maxConsecutiveAttempts": "1",
             **KRYO,
         },
-        newest=True,
-        apart=True,
+        tier=CANDIDATE,
         must_count=("groupedReaders",),
     ),
     # Java does not let Spark's client be replaced: Faro's readers fetch all the same. A security
@@ -118,7 +119,6 @@ SCENARIOS = [
         {"spark.plugins": "io.faro.e2e.FixedFields"},
         fallback="auto",
         faro_only=True,
-        newest=True,
         must_count=("rowReaders",),
         must_log_once=("this Java does not let it replace the final field",),
     ),
@@ -128,7 +128,6 @@ SCENARIOS = [
         ["switchSession", "switchRddOfQuery", "switchJobs", "switchAqe", "switchBadValue"],
         KRYO,
         faro_only=True,
-        newest=True,
         must_count=("rowReaders", "rowWriters", "groupedReaders"),
     ),
     # And one that was submitted without it: fallback=never does not mind.
@@ -138,7 +137,6 @@ SCENARIOS = [
         {"spark.faro.enabled": "false"},
         faro=DECLINED,
         faro_only=True,
-        newest=True,
         declined_because="spark.faro.enabled=false",
     ),
     # Another plug-in puts its block client in front of Faro's.
@@ -149,8 +147,7 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         faro_only=True,
-        newest=True,
-        apart=True,
+        tier=CANDIDATE,
         must_log_once=("another plug-in has replaced Faro's client",),
     ),
     # Images of a rolling upgrade: executor 0 has another version of the jar than the driver.
@@ -160,7 +157,6 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         faro_only=True,
-        newest=True,
         other_version="executor",
         must_log_of_one="Faro is off in this executor.*Faro 9.9.9, the driver's has",
     ),
@@ -170,12 +166,9 @@ SCENARIOS = [
         faro=ANY,
         fallback="auto",
         faro_only=True,
-        newest=True,
-        apart=True,
+        tier=CANDIDATE,
         other_version="jars",
         must_log_once=("Faro's jar is on the class path in more than one version",),
     ),
-    Scenario(
-        "bad-values", ["badConfig"], faro=ANY, faro_only=True, newest=True, bad_values=BAD_VALUES
-    ),
+    Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
 ]

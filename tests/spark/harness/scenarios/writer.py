@@ -1,6 +1,6 @@
 """Faro's writer: files, figures, little memory, disks that fail."""
 
-from .model import OTHER_WRITERS, SCRATCH, SORTS, SPARK_WRITERS, TRIED, Scenario
+from .model import CANDIDATE, OTHER_WRITERS, SCRATCH, SORTS, SPARK_WRITERS, TRIED, Scenario
 
 SCENARIOS = [
     # Faro's writer: its files, its figures, and what tasks that are ended leave behind.
@@ -13,7 +13,6 @@ SCENARIOS = [
             "spark.task.maxFailures": "8",
             "spark.unsafe.exceptionOnMemoryLeak": "true",
         },
-        newest=True,
         must_count=("rowWriters",),
         must_not_count=SPARK_WRITERS,
     ),
@@ -21,8 +20,7 @@ SCENARIOS = [
         "writer-kills",
         ["writerKilledOften"],
         {"spark.task.maxFailures": "8", "spark.unsafe.exceptionOnMemoryLeak": "true"},
-        newest=True,
-        apart=True,
+        tier=CANDIDATE,
         must_count=("rowWriters",),
     ),
     # One task's output is ten times its memory; four tasks at a time share it with sorts and an
@@ -37,7 +35,6 @@ SCENARIOS = [
             "spark.shuffle.checksum.enabled": "false",
             "spark.unsafe.exceptionOnMemoryLeak": "true",
         },
-        newest=True,
         cores=4,
         must_count=("rowWriters", "sparkWriters.partitions"),
         must_not_count=OTHER_WRITERS,
@@ -58,9 +55,9 @@ SCENARIOS = [
             "spark.task.maxFailures": "1000",
             "spark.unsafe.exceptionOnMemoryLeak": "true",
         },
+        finds="spills, checksums, memory off the heap, a full disk and a lost one gone wrong",
         fallback="auto",
         faro=TRIED,
-        newest=True,
         must_count=("rowWriters", "sparkWriters.partitions"),
         must_not_count=OTHER_WRITERS,
     ),
@@ -77,8 +74,7 @@ SCENARIOS = [
         },
         fallback="auto",
         faro=TRIED,
-        newest=True,
-        apart=True,
+        tier=CANDIDATE,
         must_count=("rowWriters",),
         must_not_count=SPARK_WRITERS,
     ),

@@ -73,8 +73,8 @@ public final class PodJobs {
         Check.equal("sum of rows before", SUM, (long) rows.reduce(Long::sum));
         Check.equal("map tasks", 2L * MAPS, (long) maps.value());
         System.out.println("PODS MAY GO");
-        Check.awaitFile(new File(c.scratch, "pods-gone"), 150);
-        Check.await("executors that were not there", 90, () -> !first.containsAll(executors(c.jsc, 2)));
+        Check.awaitFile(new File(c.scratch, "pods-gone"));
+        Check.await("executors that were not there", () -> !first.containsAll(executors(c.jsc, 2)));
         Check.equal("after", RddCases.expected(), digests(grouped));
         Check.equal("sum of rows after", SUM, (long) rows.reduce(Long::sum));
         System.out.println("MAPS " + maps.value() + " of " + 2 * MAPS);
@@ -98,10 +98,10 @@ public final class PodJobs {
         int before = outputs(tracker, begin, end);
         Check.equal("outputs", 2 * MAPS, before);
         System.out.println("PODS MAY GO");
-        Check.awaitFile(new File(c.scratch, "pods-gone"), 150);
-        Check.await("outputs should be lost", 60, () -> outputs(tracker, begin, end) < before);
-        Check.await("executors that were not there", 90, () -> !first.containsAll(executors(c.jsc, 2)));
-        Check.await("the outputs should be recovered", 90, () -> {
+        Check.awaitFile(new File(c.scratch, "pods-gone"));
+        Check.await("outputs should be lost", () -> outputs(tracker, begin, end) < before);
+        Check.await("executors that were not there", () -> !first.containsAll(executors(c.jsc, 2)));
+        Check.await("the outputs should be recovered", () -> {
             c.spark.range(0, 1_000, 1, MAPS).repartition(4).count();
             return outputs(tracker, begin, end) == before;
         });
@@ -118,7 +118,7 @@ public final class PodJobs {
         Set<String> first = executors(c.jsc, 2);
         Check.equal("before", RddCases.expected(), digests(grouped));
         Check.equal("sum of rows before", SUM, (long) rows.reduce(Long::sum));
-        Check.await("all executors should be given back", 90, () -> Executors.registered(c.jsc) == 0);
+        Check.await("all executors should be given back", () -> Executors.registered(c.jsc) == 0);
         Check.equal("after", RddCases.expected(), digests(grouped));
         Check.equal("sum of rows after", SUM, (long) rows.reduce(Long::sum));
         Check.that("others should run now", Collections.disjoint(first, executors(c.jsc, 1)));
@@ -145,9 +145,9 @@ public final class PodJobs {
         int all = tasks.size();
         c.jsc.parallelize(tasks, all).foreach(i -> {
             new File(seen, SparkEnv.get().executorId()).createNewFile();
-            Check.await("an executor without outputs should join", 90, () -> seen.list().length >= all);
+            Check.await("an executor without outputs should join", () -> seen.list().length >= all);
         });
-        Check.await("those without outputs should be given back", 90,
+        Check.await("those without outputs should be given back",
             () -> Executors.registered(c.jsc) == writers.size());
         Check.equal("after", RddCases.expected(), digests(grouped));
         Check.equal("sum of rows after", SUM, (long) rows.reduce(Long::sum));
@@ -206,7 +206,7 @@ public final class PodJobs {
             tasks.add(i);
         }
         Set<String> found = new TreeSet<>();
-        Check.await(count + " executors should run tasks", 90, () -> {
+        Check.await(count + " executors should run tasks", () -> {
             found.clear();
             found.addAll(jsc.parallelize(tasks, tasks.size()).map(i -> SparkEnv.get().executorId()).distinct(1).collect());
             return found.size() >= count;

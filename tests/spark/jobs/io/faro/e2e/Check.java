@@ -4,7 +4,7 @@ import java.io.File;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 
-/** Exact comparisons and waits with a deadline. */
+/** Exact comparisons, and waits, which have no deadline: see {@link Marks}. */
 final class Check {
     private static volatile Object last;
 
@@ -28,18 +28,28 @@ final class Check {
         }
     }
 
-    static void await(String what, int seconds, Callable<Boolean> condition) throws Exception {
-        long deadline = System.nanoTime() + seconds * 1_000_000_000L;
-        while (!condition.call()) {
-            if (System.nanoTime() > deadline) {
-                throw new AssertionError(what + ": not within " + seconds + " s");
-            }
-            Thread.sleep(20);
-        }
+    /** Waits for something that a busy machine does late. */
+    static void await(String what, Callable<Boolean> condition) throws Exception {
+        await(what, condition, false);
     }
 
-    static void awaitFile(File file, int seconds) throws Exception {
-        await(file.getName() + " should appear", seconds, file::exists);
+    /** Waits until something was given back; if that never comes, it has leaked. */
+    static void awaitReturn(String what, Callable<Boolean> condition) throws Exception {
+        await(what, condition, true);
+    }
+
+    private static void await(String what, Callable<Boolean> condition, boolean owed) throws Exception {
+        if (!Marks.look(condition)) {
+            Marks.waits(what, owed);
+            do {
+                Thread.sleep(20);
+            } while (!Marks.look(condition));
+        }
+        Marks.met(what);
+    }
+
+    static void awaitFile(File file) throws Exception {
+        await(file.getName() + " should appear", file::exists);
     }
 
     /** The data of every case: a fixed function of the index (SplitMix64). */

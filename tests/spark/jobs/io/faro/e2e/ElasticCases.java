@@ -31,7 +31,7 @@ final class ElasticCases {
         JavaPairRDD<Integer, Long> slow = RddCases.pairs(jsc, 8).mapPartitionsToPair(records -> {
             if (TaskContext.getPartitionId() == 3) {
                 if (TaskContext.get().attemptNumber() == 0) {
-                    Check.awaitFile(second, 60);
+                    Check.awaitFile(second);
                 } else {
                     second.createNewFile();
                 }
@@ -51,13 +51,13 @@ final class ElasticCases {
                 new File(seen, Executors.pid()).createNewFile();
                 // The first map task waits until an executor that was not there has joined in.
                 if (TaskContext.getPartitionId() == 0) {
-                    Check.await("a second executor should join", 90,
+                    Check.await("a second executor should join",
                         () -> seen.list().length >= 2);
                 }
                 return records;
             }).groupByKey(6);
         Check.equal("while growing", RddCases.expected(), digests(grouped));
-        Check.await("should shrink to one executor", 90, () -> Executors.registered(jsc) == 1);
+        Check.await("should shrink to one executor", () -> Executors.registered(jsc) == 1);
         Check.equal("after shrinking", RddCases.expected(), digests(grouped));
     }
 
@@ -67,7 +67,7 @@ final class ElasticCases {
         Executors.signal(leaving, "PWR");
         Check.equal("while it leaves", RddCases.expected(),
             digests(RddCases.pairs(jsc, 8).groupByKey(6)));
-        Check.await("the decommissioned executor should end", 120,
+        Check.await("the decommissioned executor should end",
             () -> !Executors.alive(leaving));
         Check.equal("after", RddCases.expected(), digests(RddCases.pairs(jsc, 8).groupByKey(7)));
     }
@@ -99,7 +99,7 @@ final class ElasticCases {
         for (String pid : pids) {
             Executors.signal(pid, "PWR");
         }
-        Check.await("the decommissioned executors should end", 120, () -> pids.stream().noneMatch(Executors::alive));
+        Check.await("the decommissioned executors should end", () -> pids.stream().noneMatch(Executors::alive));
         Check.equal("after", RddCases.expected(), digests(grouped));
         Check.equal("sum of rows after", sum, (long) rows.reduce(Long::sum));
         Check.equal("map tasks run", before, (long) maps.value());

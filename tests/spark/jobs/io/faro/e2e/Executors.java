@@ -39,7 +39,7 @@ final class Executors {
     /** Process ids by executor id, of {@code count} executors. */
     static Map<String, String> pids(JavaSparkContext jsc, int count) throws Exception {
         Map<String, String> pids = new TreeMap<>();
-        Check.await(count + " executors should run tasks", 60, () -> {
+        Check.await(count + " executors should run tasks", () -> {
             List<Integer> tasks = new ArrayList<>();
             for (int i = 0; i < 8; i++) {
                 tasks.add(i);
@@ -86,7 +86,7 @@ final class Executors {
 
     /** Waits until no executor holds memory of tasks that have ended. */
     static void awaitReturnedLeases(JavaSparkContext jsc) throws Exception {
-        Check.await("leases of ended tasks should go back", 30, () -> {
+        Check.awaitReturn("leases of ended tasks should go back", () -> {
             for (Map<String, Double> counters : FaroCounters.ofExecutors(jsc).values()) {
                 double leased = counters.getOrDefault("pool.leasedBytes", 0.0)
                     - counters.getOrDefault("region.cachedBytes", 0.0)

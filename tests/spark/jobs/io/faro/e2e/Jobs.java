@@ -71,6 +71,7 @@ public final class Jobs {
         SparkSession spark = SparkSession.builder().getOrCreate();
         int failed = 0;
         Context context = new Context(spark, scratch);
+        Marks.begin(spark.sparkContext());
         for (int i = 1; i < args.length; i++) {
             Case test = known.get(args[i]);
             if (test == null) {
@@ -96,6 +97,7 @@ public final class Jobs {
     }
 
     private static boolean runOne(String name, Case test, Context context) {
+        Marks.caseBegun(name);
         long start = System.nanoTime();
         try {
             test.run(context);

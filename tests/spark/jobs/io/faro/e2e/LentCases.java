@@ -51,7 +51,7 @@ final class LentCases {
         JavaPairRDD<Integer, List<Long>> read = shuffled.mapPartitionsToPair(records -> {
             Tuple2<Integer, Long> first = records.next();
             Files.createFile(new File(signals, "begun-" + TaskContext.getPartitionId()).toPath());
-            Check.awaitFile(killed, 60);
+            Check.awaitFile(killed);
             Map<Integer, List<Long>> values = new HashMap<>();
             values.computeIfAbsent(first._1(), key -> new ArrayList<>()).add(first._2());
             records.forEachRemaining(one -> values.computeIfAbsent(one._1(), key -> new ArrayList<>()).add(one._2()));
@@ -60,7 +60,7 @@ final class LentCases {
         });
         CompletableFuture<Map<Integer, List<Long>>> answer =
             CompletableFuture.supplyAsync(() -> new HashMap<>(read.collectAsMap()));
-        Check.await("both executors should have begun to read", 60,
+        Check.await("both executors should have begun to read",
             () -> answer.isDone() || signals.list((dir, name) -> name.startsWith("begun-")).length >= 2);
         Executors.signal(daemon(scratch.toString()), "KILL");
         Check.that("a signal", killed.createNewFile());
@@ -92,7 +92,7 @@ final class LentCases {
         Check.that("executors hold lent files", open(pids, kept) > 0);
         Check.inUse(rows);
         removeShuffles(jsc);
-        Check.await("no executor should hold files of removed shuffles", 30, () -> open(pids, kept) == 0);
+        Check.awaitReturn("no executor should hold files of removed shuffles", () -> open(pids, kept) == 0);
     }
 
     /** The number of {@link #openFiles}. */

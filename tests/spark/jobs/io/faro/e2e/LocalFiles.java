@@ -27,7 +27,7 @@ final class LocalFiles {
     /** Paths of the local directories, by executor. */
     static Map<String, List<String>> directories(JavaSparkContext jsc) throws Exception {
         Map<String, List<String>> found = new TreeMap<>();
-        Check.await("all executors should run a task", 60, () -> {
+        Check.await("all executors should run a task", () -> {
             found.clear();
             List<Integer> tasks = new ArrayList<>();
             for (int i = 0; i < 16; i++) {
@@ -99,17 +99,18 @@ final class LocalFiles {
 
     /** The same, without the files of the outputs {@code lost}. */
     static void awaitNoneUnfinished(JavaSparkContext jsc, Set<String> lost) throws Exception {
-        TreeSet<String> left = new TreeSet<>();
-        try {
-            Check.await("unfinished files should be deleted", 30, () -> {
-                left.clear();
-                left.addAll(unfinished(jsc));
-                left.removeIf(name -> lost.contains(output(name)));
-                return left.isEmpty();
-            });
-        } catch (AssertionError e) {
-            throw new AssertionError(e.getMessage() + "; there are " + left);
-        }
+        TreeSet<String> before = new TreeSet<>();
+        Check.awaitReturn("unfinished files should be deleted", () -> {
+            TreeSet<String> left = unfinished(jsc);
+            left.removeIf(name -> lost.contains(output(name)));
+            // For whoever looks into the log because they stay.
+            if (!left.equals(before)) {
+                System.out.println("unfinished: " + left);
+                before.clear();
+                before.addAll(left);
+            }
+            return left.isEmpty();
+        });
     }
 
     /** All numbers of an index or checksum file. */

@@ -125,7 +125,7 @@ final class ManyLentCases {
             List<String> halfRead = openFiles(pids, kept);
             Check.that("lent files are being read", !halfRead.isEmpty());
             byKryo(jsc, RddCases.pairs(jsc, 600), 4).count();
-            Check.await("the files that are being read should be closed", 30,
+            Check.awaitReturn("the files that are being read should be closed",
                 () -> Collections.disjoint(halfRead, openFiles(pids, kept)));
             before.addAll(totals(jsc, network));
         }, read::collect);
@@ -163,7 +163,7 @@ final class ManyLentCases {
     private static int mostLent(Map<String, String> pids, File scratch, CompletableFuture<?> answer) throws Exception {
         String kept = new File(scratch, "kept/applications").getCanonicalPath();
         int[] most = {0};
-        Check.await("an answer", 120, () -> {
+        Check.await("an answer", () -> {
             for (Map.Entry<String, String> one : pids.entrySet()) {
                 most[0] = Math.max(most[0], open(Collections.singletonMap(one.getKey(), one.getValue()), kept));
             }
@@ -182,7 +182,7 @@ final class ManyLentCases {
                 read.add(records.next());
             }
             Files.createFile(new File(signals, "begun-" + TaskContext.getPartitionId()).toPath());
-            Check.awaitFile(new File(signals, "go"), 120);
+            Check.awaitFile(new File(signals, "go"));
             records.forEachRemaining(read::add);
             return read.iterator();
         });
@@ -200,7 +200,7 @@ final class ManyLentCases {
             throws Exception {
         File signals = new File(scratch, name + "-signals");
         CompletableFuture<T> answer = CompletableFuture.supplyAsync(job);
-        Check.await("all tasks should have begun to read", 60,
+        Check.await("all tasks should have begun to read",
             () -> answer.isDone() || signals.list((dir, file) -> file.startsWith("begun-")).length == readers);
         before.run();
         for (File application : new File(scratch, "kept/applications").listFiles()) {
@@ -216,7 +216,7 @@ final class ManyLentCases {
     private static void allGivenBack(JavaSparkContext jsc, Map<String, String> pids, File scratch) throws Exception {
         String kept = new File(scratch, "kept/applications").getCanonicalPath();
         removeShuffles(jsc);
-        Check.await("no executor should hold lent files", 30, () -> open(pids, kept) == 0);
+        Check.awaitReturn("no executor should hold lent files", () -> open(pids, kept) == 0);
         Executors.awaitReturnedLeases(jsc);
     }
 }

@@ -76,7 +76,7 @@ final class NodeServiceCases {
         Check.equal("before", RddCases.expected(), digests(grouped));
         Check.equal("map tasks", 8L, maps.value());
         File[] hosts = new File(scratch).listFiles((dir, name) -> name.startsWith("host-"));
-        Check.await("each output should have a copy", 60, () -> {
+        Check.await("each output should have a copy", () -> {
             int copies = 0;
             for (File host : hosts) {
                 copies += links(new File(host, "kept/applications"), "replica_");
@@ -141,7 +141,7 @@ final class NodeServiceCases {
     }
 
     static void registered(JavaSparkContext jsc) throws Exception {
-        Check.await("both executors should have the service", 30,
+        Check.await("both executors should have the service",
             () -> FaroCounters.total(jsc, "serviceRegistered") == 2);
     }
 
@@ -191,7 +191,7 @@ final class NodeServiceCases {
         Check.that("outputs are kept", links(applications, "") > 0);
         Check.inUse(groups);
         removeShuffles(jsc);
-        Check.await("no output should be kept", 30, () -> links(applications, "") == 0);
+        Check.awaitReturn("no output should be kept", () -> links(applications, "") == 0);
     }
 
     /** All executors are given back, then shuffles are removed: the driver tells the service. */
@@ -203,8 +203,8 @@ final class NodeServiceCases {
         for (String executor : Executors.pids(jsc, 2).keySet()) {
             jsc.sc().killExecutor(executor);
         }
-        Check.await("no executor should be left", 60, () -> Executors.registered(jsc) == 0);
-        Check.await("no output should be kept", 30, () -> {
+        Check.await("no executor should be left", () -> Executors.registered(jsc) == 0);
+        Check.awaitReturn("no output should be kept", () -> {
             for (int shuffle = 0; shuffle < 100; shuffle++) {
                 jsc.sc().shuffleDriverComponents().removeShuffle(shuffle, true);
             }
@@ -239,7 +239,7 @@ final class NodeServiceCases {
                 delete(new File(directory));
             }
         }
-        Check.await("the killed executors should be gone", 60, () -> {
+        Check.await("the killed executors should be gone", () -> {
             Map<String, String> now = Executors.pids(jsc, 2);
             return Collections.disjoint(now.keySet(), chosen);
         });

@@ -116,7 +116,7 @@ final class RowBlockCases {
         int executors = Executors.registered(c.jsc);
         WriterCases.with(c.spark, WriterCases.ADAPTIVE, "false", context -> {
             Set<String> readers = new HashSet<>();
-            Check.await("all of " + executors + " executors should read rows", 60, () -> {
+            Check.await("all of " + executors + " executors should read rows", () -> {
                 Set<String> before = names(c);
                 JavaRDD<Row> rows = rows(c.spark).toJavaRDD();
                 List<Tuple2<String, Long>> parts = rows.mapPartitions(part -> {
@@ -185,7 +185,7 @@ final class RowBlockCases {
             damageFirstRowBlock(file.getValue());
             c.jsc.sc().addSparkListener(listener);
             try {
-                Check.await("a fetch should fail", 60, () -> {
+                Check.await("a fetch should fail", () -> {
                     Check.equal("digest after the damage", expected(), digests.reduce(Long::sum));
                     synchronized (failures) {
                         return !failures.isEmpty();

@@ -45,7 +45,7 @@ final class ServiceCases {
                 if (TaskContext.getPartitionId() == 0) {
                     // This one is in work until the other one has left.
                     String own = Executors.pid();
-                    Check.await("the other executor should leave", 90,
+                    Check.await("the other executor should leave",
                         () -> pids.stream().noneMatch(pid -> !pid.equals(own) && Executors.alive(pid)));
                 }
                 return records;
@@ -53,7 +53,7 @@ final class ServiceCases {
         Map<Integer, List<Long>> got = new HashMap<>(second.partitionBy(new HashPartitioner(7))
             .mapPartitionsToPair(records -> {
                 new File(seen, Executors.pid()).createNewFile();
-                Check.await("a new executor should join", 90, () -> seen.list().length >= 2);
+                Check.await("a new executor should join", () -> seen.list().length >= 2);
                 return records;
             }).groupByKey(new HashPartitioner(5)).mapValues(RddCases::digest).collectAsMap());
         Check.equal("groups", RddCases.expected(), got);
@@ -71,7 +71,7 @@ final class ServiceCases {
         Executors.pids(jsc, 2);
         long before = maps.value();
         System.out.println("NODE MAY GO");
-        Check.awaitFile(new File(scratch, "node-lost"), 60);
+        Check.awaitFile(new File(scratch, "node-lost"));
         Check.equal("after", RddCases.expected(), digests(grouped));
         Check.that("map tasks should run again", maps.value() > before);
     }
@@ -99,11 +99,11 @@ final class ServiceCases {
         int before = Executors.registered(jsc);
         Executors.signal(pids.get(0), "KILL");
         // Of executors that the driver believes to live it does not ask the service to remove anything.
-        Check.await("the driver should know", 60, () -> Executors.registered(jsc) < before);
+        Check.await("the driver should know", () -> Executors.registered(jsc) < before);
         held.clear();
         // Spark's cleaner asks for the removal when the collector has found that nobody can read the shuffles.
         // The service is asked for data and index files only: files of checksums stay until the application ends.
-        Check.await("all data and index files should be gone", 90, () -> {
+        Check.awaitReturn("all data and index files should be gone", () -> {
             System.gc();
             return shuffleFiles(places).stream().allMatch(file -> file.getName().contains(".checksum."));
         });

@@ -50,12 +50,12 @@ final class SettingCases {
 
         String victim = first.keySet().iterator().next();
         Executors.signal(first.get(victim), "KILL");
-        Check.await("another executor should be there", 60, () -> {
+        Check.await("another executor should be there", () -> {
             Set<String> now = Executors.pids(c.jsc, 2).keySet();
             return now.size() == 2 && !now.contains(victim);
         });
-        Check.await("map outputs should be lost", 60, () -> tracker.getNumAvailableOutputs(shuffle) < MAPS);
-        Check.await("the map outputs should be recovered", 60, () -> {
+        Check.await("map outputs should be lost", () -> tracker.getNumAvailableOutputs(shuffle) < MAPS);
+        Check.await("the map outputs should be recovered", () -> {
             // Executors recover when they write for the first time.
             rows(c.spark).count();
             return tracker.getNumAvailableOutputs(shuffle) == MAPS;

@@ -2,6 +2,7 @@ package io.faro.e2e;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkContext;
 import org.apache.spark.executor.ShuffleReadMetrics;
 import org.apache.spark.executor.TaskMetrics;
@@ -31,11 +32,11 @@ final class StageFigures {
             }
         };
         // The end of an earlier job's last stage may still be on its way to listeners.
-        sc.listenerBus().waitUntilEmpty(30_000);
+        sc.listenerBus().waitUntilEmpty(TimeUnit.DAYS.toMillis(1));
         sc.addSparkListener(listener);
         try {
             job.run();
-            Check.await("both stages should be over", 30, () -> {
+            Check.await("both stages should be over", () -> {
                 synchronized (figures) {
                     return figures.reads.size() >= 2;
                 }

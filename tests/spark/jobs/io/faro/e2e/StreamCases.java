@@ -182,7 +182,7 @@ final class StreamCases {
         try {
             // Of a stage's tasks that run when the first fails, others may have failed too, or not yet. And an owner may
             // have a block's old bytes in memory; it looks now and then whether a file changed.
-            Check.await("a corrupt block should be named", 60, () -> {
+            Check.await("a corrupt block should be named", () -> {
                 Check.equal("sum after the damage", expected, values.reduce(Long::sum));
                 synchronized (named) {
                     return !named.isEmpty();

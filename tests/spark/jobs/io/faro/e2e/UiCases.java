@@ -63,20 +63,20 @@ final class UiCases {
         long expected = sum;
         Check.that("both executors fetched: " + counted, counted.size() == 2 && sum > 0);
         String ui = context.jsc.sc().uiWebUrl().get();
-        Check.await("the tab should show " + counted, 30, () -> rows(get(ui + "/faro/")).equals(counted));
+        Check.await("the tab should show " + counted, () -> rows(get(ui + "/faro/")).equals(counted));
         query(ui);
         if (context.jsc.getConf().contains("spark.faro.service.directory")) {
-            Check.await("the tab should show what the node service has", 30,
+            Check.await("the tab should show what the node service has",
                 () -> SERVICE.matcher(get(ui + "/faro/")).find());
         }
-        Check.await("Prometheus should read " + expected, 30, () -> metric(get(ui + "/metrics/prometheus/")) == expected);
+        Check.await("Prometheus should read " + expected, () -> metric(get(ui + "/metrics/prometheus/")) == expected);
         Files.write(new File(context.scratch, "faro.html").toPath(),
             get(ui + "/faro/").getBytes(StandardCharsets.UTF_8));
         String hold = System.getenv("FARO_UI_HOLD");
         if (hold != null) {
             // For whoever wants to look: the application lives until this file is there.
             System.out.println("FARO TAB " + ui + "/faro/");
-            Check.awaitFile(new File(hold), 240);
+            Check.awaitFile(new File(hold));
         }
     }
 
@@ -115,8 +115,6 @@ final class UiCases {
     /** Empty where there is no such page yet. */
     private static String get(String address) throws IOException {
         HttpURLConnection connection = (HttpURLConnection) new URL(address).openConnection();
-        connection.setConnectTimeout(10_000);
-        connection.setReadTimeout(10_000);
         if (connection.getResponseCode() != 200) {
             return "";
         }

@@ -315,7 +315,7 @@ final class WriterCases {
             c.jsc.sc().addSparkListener(listener);
             try {
                 // An owner may still have the block's old bytes in memory; it looks now and then whether a file changed.
-                Check.await("a fetch should fail", 60, () -> {
+                Check.await("a fetch should fail", () -> {
                     Check.equal("digest after the damage", expected, digests.reduce(Long::sum));
                     synchronized (messages) {
                         return !messages.isEmpty();

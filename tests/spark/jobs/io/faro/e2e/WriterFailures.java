@@ -9,7 +9,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.FutureTask;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.ExceptionFailure;
 import org.apache.spark.TaskContext;
@@ -140,7 +139,7 @@ final class WriterFailures {
         try {
             fileLimit(pids, "65536");
             new Thread(job).start();
-            Check.await("tasks should find no room", 60, () -> {
+            Check.await("tasks should find no room", () -> {
                 synchronized (failures) {
                     return failures.size() >= 6 || job.isDone();
                 }
@@ -151,7 +150,7 @@ final class WriterFailures {
         } finally {
             fileLimit(pids, "unlimited");
         }
-        job.get(120, TimeUnit.SECONDS);
+        job.get();
         c.jsc.sc().removeSparkListener(listener);
         synchronized (failures) {
             for (String failure : failures) {
@@ -211,7 +210,7 @@ final class WriterFailures {
                 second.createNewFile();
                 return ids;
             }
-            return at(ids, 12_000, () -> Check.awaitFile(second, 60));
+            return at(ids, 12_000, () -> Check.awaitFile(second));
         }));
         Check.that("a second attempt should have run", second.exists());
         LocalFiles.awaitNoneUnfinished(c.jsc);
