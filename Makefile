@@ -9,12 +9,17 @@ SHELL := /bin/bash
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 JAR := dist/faro-spark.jar
+# For tests: this machine's library only, with what injects faults and what serves comparison.
+TEST_JAR := target/tests/faro-spark.jar
 # With the native library of this machine only.
 DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale bench-service release test-release simulate test-yarn test-kubernetes test-pods test-java clean
+# When this command began; tests/run counts from here what is fetched and built.
+export FARO_BEGAN := $(shell date +%s)
+
+.PHONY: help setup setup-tests jar check check-reproducible test test-all test-release-candidate test-rdma release-files test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale bench-service release test-release simulate test-yarn test-kubernetes test-pods test-java clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
@@ -22,7 +27,10 @@ help:
 	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
 	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/release.md)'
 	@echo 'make demo    stock Spark and Faro side by side: queries, a repartition, a sort, a join (6 minutes)'
-	@echo 'make test    every test: native, RDMA in a guest, Java, Spark end to end (an hour)'
+	@echo 'make test    every distinct way through Faro: native, RDMA in a guest, Java, Spark end to end (15 minutes)'
+	@echo 'make test-all       what make test leaves out: all scenarios, Spark versions and seeds (an hour)'
+	@echo 'make test-release-candidate   what takes hours: all TPC-DS, YARN, Kubernetes, Java versions (5 hours, as root)'
+	@echo 'make test-rdma      all tests that need RDMA devices, in a guest; builds its kernel once (15 minutes)'
 	@echo 'make test-release   uses what make release made: spark-submit --packages, pip, the command faro (5 minutes)'
 	@echo 'make test-tpcds     all TPC-DS queries, Faro against stock Spark, on two versions (90 minutes)'
 	@echo 'make test-containers  executors in cgroups of a default container size, with 4 and 16 tasks, as root'
@@ -56,11 +64,21 @@ jar: setup $(JAR)
 $(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@tests/setup/build-jar $@ --command
 
+$(TEST_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
+	@tests/setup/build-jar $@ --tests
+
 $(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@FARO_JAR_ARCHS="" tests/setup/build-jar $@ --beside Spark 'tests/demo/run --fetch spark' \
 	  --beside 'TPC-DS-derived data' 'tests/demo/run --fetch data'
 
+# A release counts on full runs of what it is made of, and on cases that are mended.
 release: jar
+	@tests/setup/last_runs.py
+	tests/setup/quarantine.py
+	tests/release/build
+
+# The same files, before those runs.
+release-files: jar
 	@tests/release/build
 
 check: setup
@@ -69,10 +87,19 @@ check: setup
 check-reproducible: setup
 	@tests/setup/check-reproducible
 
-test: setup-tests jar
+test: setup-tests $(TEST_JAR)
 	@tests/run
 
-test-release: setup-tests release
+test-all: setup-tests $(TEST_JAR) jar
+	@tests/run --tier all
+
+test-release-candidate: setup-tests $(TEST_JAR) jar release-files
+	@tests/run --tier candidate
+
+test-rdma: setup-tests $(TEST_JAR)
+	@tests/softroce/suite --tier every
+
+test-release: setup-tests release-files
 	@tests/release/run
 
 test-tpcds: setup-tests jar
