@@ -1,8 +1,9 @@
-"""The tests that docs/reliability.md names exist."""
+"""The tests that docs/reliability.md names exist, in the tiers that it names."""
 
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,25 @@ ROOT = Path(__file__).resolve().parents[2]
 CASES = {scenario.name: scenario.cases for scenario in scenarios.SCENARIOS}
 
 
+def table(header):
+    """The rows of the table whose first line begins so, as lists of cells."""
+    text = (ROOT / "docs" / "reliability.md").read_text()
+    below = text.partition(f"\n{header}")[2].splitlines()[2:]
+    lines = takewhile(lambda line: line.startswith("|"), below)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
 def rows():
     """What happens, and what shows it."""
-    lines = (ROOT / "docs" / "reliability.md").read_text().splitlines()
-    table = [line for line in lines if line.startswith("| ")][1:]
-    for line in table:
-        happens, *_, shown_by = line.strip("|").split("|")
-        yield happens.strip(), shown_by.strip()
+    return [(cells[0], cells[-1]) for cells in table("| What happens |")]
+
+
+def test_a_tier_has_the_scenarios_that_its_column_names():
+    known = {tier: {s.name for _, s in scenarios.applications(tier)} for tier in scenarios.TIERS}
+    for _, *columns in table("| | `make test` |"):
+        for tier, cell in zip(scenarios.TIERS, columns):
+            named = set(re.findall(r"`([\w.-]+)`", cell))
+            assert named & CASES.keys() <= known[tier], f"not in the tier {tier}: {cell}"
 
 
 def named(shown_by):
