@@ -19,13 +19,14 @@ SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin 
 # When this command began; tests/run counts from here what is fetched and built.
 export FARO_BEGAN := $(shell date +%s)
 
-.PHONY: help setup setup-tests jar check check-reproducible test test-all test-release-candidate test-rdma release-files test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale bench-service release test-release simulate test-yarn test-kubernetes test-pods test-java clean
+.PHONY: help try setup setup-tests jar check check-reproducible test test-all test-release-candidate test-rdma release-files test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale bench-service release test-release simulate test-yarn test-kubernetes test-pods test-java clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
 	@echo 'make setup-tests   the same for the tests and benchmarks'
 	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
 	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/release.md)'
+	@echo 'make try     one small job on two executors: which way its bytes took, and what to look at (a minute)'
 	@echo 'make demo    stock Spark and Faro side by side: queries, a repartition, a sort, a join (6 minutes)'
 	@echo 'make test    every distinct way through Faro: native, RDMA in a guest, Java, Spark end to end (15 minutes)'
 	@echo 'make test-all       what make test leaves out: all scenarios, Spark versions and seeds (an hour)'
@@ -128,6 +129,9 @@ test-yarn: setup-tests jar
 
 test-kubernetes: setup-tests jar
 	@tests/kubernetes/run
+
+try: $(DEMO_JAR)
+	@tests/demo/try --jar $(DEMO_JAR)
 
 demo: $(DEMO_JAR)
 	@tests/demo/run --jar $(DEMO_JAR)
