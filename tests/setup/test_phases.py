@@ -104,6 +104,17 @@ def test_a_failed_phase_is_named_and_the_others_run(run, monkeypatch, tmp_path, 
     assert said.endswith("\n6 passed, 3 failed, 3 skipped\n")
 
 
+def test_who_has_processors_asks_for_no_more(run, monkeypatch, tmp_path):
+    asked = 'echo "$1 ${FARO_PROCESSORS:+asks}"'
+    says = script(
+        tmp_path / "says",
+        f"#!/bin/sh\n{asked} >>{tmp_path}/said\necho '1 passed, 0 failed'\n",
+    )
+    found = [phase(run, "whole", f"{says} whole"), phase(run, "parts", f"{says} parts", needs=0)]
+    assert ran(run, monkeypatch, found) == 0
+    assert sorted((tmp_path / "said").read_text().splitlines()) == ["parts asks", "whole "]
+
+
 def test_what_was_late_once_is_counted_as_flaky(run, monkeypatch, tmp_path, capsys):
     late = script(
         tmp_path / "late",
