@@ -1,8 +1,9 @@
 //! The events that are read, with the fields that are used. Spark's JsonProtocol names them; a field
 //! that a version lacks has its default.
 
-use serde::Deserialize;
-use std::collections::HashMap;
+use super::bounded::{self, each, KeptProperties, StageRdds, MAX_ALL_PARENTS, MAX_STAGES};
+use super::plain::PlainName;
+use serde::{Deserialize, Deserializer};
 
 pub const LOG_START: &str = "SparkListenerLogStart";
 pub const ENVIRONMENT: &str = "SparkListenerEnvironmentUpdate";
@@ -32,21 +33,21 @@ pub fn is_read(name: &str) -> bool {
 #[derive(Debug, Deserialize)]
 pub struct LogStart {
     #[serde(rename = "Spark Version")]
-    pub version: String,
+    pub version: PlainName,
 }
 
 #[derive(Debug, Deserialize)]
 pub struct Environment {
     #[serde(rename = "Spark Properties", default)]
-    pub properties: HashMap<String, String>,
+    pub properties: KeptProperties,
 }
 
 #[derive(Debug, Deserialize)]
 pub struct ApplicationStart {
     #[serde(rename = "App Name")]
-    pub name: String,
+    pub name: PlainName,
     #[serde(rename = "App ID", default)]
-    pub id: Option<String>,
+    pub id: PlainName,
 }
 
 #[derive(Debug, Deserialize)]
@@ -58,7 +59,7 @@ pub struct ExecutorAdded {
 #[derive(Debug, Deserialize)]
 pub struct ExecutorInfo {
     #[serde(rename = "Host", default)]
-    pub host: String,
+    pub host: PlainName,
     #[serde(rename = "Total Cores", default)]
     pub cores: u64,
 }
@@ -67,22 +68,22 @@ pub struct ExecutorInfo {
 pub struct JobStart {
     #[serde(rename = "Job ID")]
     pub id: u64,
-    #[serde(rename = "Submission Time", default)]
+    #[serde(rename = "Submission Time", default, deserialize_with = "moment")]
     pub submitted: i64,
-    #[serde(rename = "Stage IDs", default)]
+    #[serde(rename = "Stage IDs", default, deserialize_with = "bounded::stages")]
     pub stages: Vec<u64>,
     /// Of the same stages, also of those that are skipped because their shuffle exists.
-    #[serde(rename = "Stage Infos", default)]
+    #[serde(rename = "Stage Infos", default, deserialize_with = "stage_infos")]
     pub stage_infos: Vec<StageInfo>,
     #[serde(rename = "Properties", default)]
-    pub properties: Option<HashMap<String, String>>,
+    pub properties: KeptProperties,
 }
 
 #[derive(Debug, Deserialize)]
 pub struct JobEnd {
     #[serde(rename = "Job ID")]
     pub id: u64,
-    #[serde(rename = "Completion Time", default)]
+    #[serde(rename = "Completion Time", default, deserialize_with = "moment")]
     pub completed: i64,
 }
 
@@ -97,33 +98,16 @@ pub struct StageInfo {
     #[serde(rename = "Stage ID")]
     pub id: u64,
     #[serde(rename = "Stage Name", default)]
-    pub name: String,
+    pub name: PlainName,
     #[serde(rename = "RDD Info", default)]
-    pub rdds: Vec<RddInfo>,
-    #[serde(rename = "Parent IDs", default)]
+    pub rdds: StageRdds,
+    #[serde(rename = "Parent IDs", default, deserialize_with = "bounded::parents")]
     pub parents: Vec<u64>,
-    #[serde(rename = "Submission Time", default)]
-    pub submitted: Option<i64>,
-    #[serde(rename = "Completion Time", default)]
-    pub completed: Option<i64>,
-}
-
-impl StageInfo {
-    /// The RDD that the stage computes. The others of a stage are its ancestors, which were made before it.
-    pub fn rdd(&self) -> Option<u64> {
-        self.rdds.iter().filter_map(|rdd| rdd.id).max()
-    }
-}
-
-#[derive(Debug, Deserialize)]
-pub struct RddInfo {
-    #[serde(rename = "RDD ID", default)]
-    pub id: Option<u64>,
-    #[serde(rename = "Name", default)]
-    pub name: String,
-    /// JSON in a text: `{"id":"4","name":"Exchange"}`.
-    #[serde(rename = "Scope", default)]
-    pub scope: String,
+    /// 0 if the stage did not start, or did not end.
+    #[serde(rename = "Submission Time", default, deserialize_with = "moment")]
+    pub submitted: i64,
+    #[serde(rename = "Completion Time", default, deserialize_with = "moment")]
+    pub completed: i64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -138,9 +122,9 @@ pub struct TaskEnd {
 
 #[derive(Debug, Default, Deserialize)]
 pub struct TaskInfo {
-    #[serde(rename = "Launch Time", default)]
+    #[serde(rename = "Launch Time", default, deserialize_with = "moment")]
     pub launched: i64,
-    #[serde(rename = "Finish Time", default)]
+    #[serde(rename = "Finish Time", default, deserialize_with = "moment")]
     pub finished: i64,
     #[serde(rename = "Failed", default)]
     pub failed: bool,
@@ -194,4 +178,26 @@ pub struct WriteMetrics {
     pub write_ns: u64,
     #[serde(rename = "Shuffle Records Written")]
     pub rows: u64,
+}
+
+/// Milliseconds since 1970, up to the year 10000: sums of later ones could overflow.
+fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
+    const LAST: i64 = 253_402_300_800_000;
+    let millis = Option::<i64>::deserialize(from)?;
+    Ok(millis.unwrap_or_default().clamp(0, LAST))
+}
+
+/// A job's stages, without their names.
+fn stage_infos<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<StageInfo>, D::Error> {
+    let (mut kept, mut parents) = (Vec::new(), MAX_ALL_PARENTS);
+    each(from, |mut info: StageInfo| {
+        if kept.len() < MAX_STAGES {
+            info.parents.truncate(parents);
+            info.parents.shrink_to_fit();
+            parents -= info.parents.len();
+            info.name = PlainName::default();
+            kept.push(info);
+        }
+    })?;
+    Ok(kept)
 }

@@ -1,16 +1,15 @@
 //! Figures of an application and its stages, added up as a log's events come.
 
+use super::bounded::{KeptProperties, DESCRIPTION, GROUP, MAX_ALL_PARENTS, MAX_STAGES};
 use super::event::{JobStart, StageInfo, TaskEnd};
 use super::spans::Union;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Stages, jobs and hosts beyond these are counted and left out, so that memory is bounded.
-const MAX_STAGES: usize = 100_000;
+/// Jobs and hosts beyond these are counted and left out, so that memory is bounded, as beyond `MAX_STAGES`.
 const MAX_RUNNING_JOBS: usize = 100_000;
 const MAX_GROUPS: usize = 1_000;
 const MAX_HOSTS: usize = 10_000;
-const MAX_NAME: usize = 160;
 
 /// A stage with all its attempts.
 #[derive(Debug, Default, Clone, Serialize)]
@@ -42,7 +41,7 @@ pub struct StageFigures {
     pub start: i64,
     pub end: i64,
     #[serde(skip)]
-    pub parents: Vec<u64>,
+    pub parents: Box<[u64]>,
     #[serde(skip)]
     pub rdd: Option<u64>,
     #[serde(skip)]
@@ -51,58 +50,100 @@ pub struct StageFigures {
 
 impl StageFigures {
     pub fn shuffles(&self) -> bool {
-        self.remote_blocks + self.local_blocks + self.bytes_written > 0
+        self.blocks_read() > 0 || self.bytes_written > 0
+    }
+
+    pub fn blocks_read(&self) -> u64 {
+        self.remote_blocks.saturating_add(self.local_blocks)
+    }
+
+    pub fn bytes_read(&self) -> u64 {
+        self.remote_bytes.saturating_add(self.local_bytes)
+    }
+
+    fn of(task: &TaskEnd) -> Self {
+        let mut one = Self {
+            tasks: 1,
+            failed_tasks: u64::from(task.info.failed),
+            ..Self::default()
+        };
+        let Some(m) = &task.metrics else { return one };
+        one.run_ms = m.run_ms;
+        one.cpu_ms = m.cpu_ns / 1_000_000;
+        one.gc_ms = m.gc_ms;
+        one.memory_spilled = m.memory_spilled;
+        one.disk_spilled = m.disk_spilled;
+        one.remote_blocks = m.read.remote_blocks;
+        one.local_blocks = m.read.local_blocks;
+        one.remote_bytes = m.read.remote_bytes;
+        one.local_bytes = m.read.local_bytes;
+        one.rows_read = m.read.rows;
+        one.wait_ms = m.read.wait_ms;
+        one.requests_ms = m.read.requests_ms;
+        one.bytes_written = m.write.bytes;
+        one.rows_written = m.write.rows;
+        one.write_ms = m.write.write_ns as f64 / 1e6;
+        one
+    }
+
+    /// Adds what can be added: not names, times of day and kinds. A damaged log may have any number, and the
+    /// largest stands for all that are larger.
+    pub fn plus(&mut self, other: &Self) {
+        let sums = [
+            (&mut self.tasks, other.tasks),
+            (&mut self.failed_tasks, other.failed_tasks),
+            (&mut self.run_ms, other.run_ms),
+            (&mut self.cpu_ms, other.cpu_ms),
+            (&mut self.gc_ms, other.gc_ms),
+            (&mut self.memory_spilled, other.memory_spilled),
+            (&mut self.disk_spilled, other.disk_spilled),
+            (&mut self.remote_blocks, other.remote_blocks),
+            (&mut self.local_blocks, other.local_blocks),
+            (&mut self.remote_bytes, other.remote_bytes),
+            (&mut self.local_bytes, other.local_bytes),
+            (&mut self.rows_read, other.rows_read),
+            (&mut self.wait_ms, other.wait_ms),
+            (&mut self.bytes_written, other.bytes_written),
+            (&mut self.rows_written, other.rows_written),
+        ];
+        for (sum, more) in sums {
+            *sum = sum.saturating_add(more);
+        }
+        if let Some(millis) = other.requests_ms {
+            let sum = self.requests_ms.get_or_insert(0);
+            *sum = sum.saturating_add(millis);
+        }
+        self.write_ms += other.write_ms;
+        self.blocks_written += other.blocks_written;
     }
 
     fn add(&mut self, task: &TaskEnd) {
-        self.tasks += 1;
-        self.failed_tasks += u64::from(task.info.failed);
+        self.plus(&Self::of(task));
         if task.info.launched > 0 && (self.start == 0 || task.info.launched < self.start) {
             self.start = task.info.launched;
         }
         self.end = self.end.max(task.info.finished);
-        let Some(m) = &task.metrics else { return };
-        self.run_ms += m.run_ms;
-        self.cpu_ms += m.cpu_ns / 1_000_000;
-        self.gc_ms += m.gc_ms;
-        self.memory_spilled += m.memory_spilled;
-        self.disk_spilled += m.disk_spilled;
-        self.remote_blocks += m.read.remote_blocks;
-        self.local_blocks += m.read.local_blocks;
-        self.remote_bytes += m.read.remote_bytes;
-        self.local_bytes += m.read.local_bytes;
-        self.rows_read += m.read.rows;
-        self.wait_ms += m.read.wait_ms;
-        if let Some(millis) = m.read.requests_ms {
-            *self.requests_ms.get_or_insert(0) += millis;
-        }
-        self.bytes_written += m.write.bytes;
-        self.rows_written += m.write.rows;
-        self.write_ms += m.write.write_ns as f64 / 1e6;
     }
 
-    fn identify(&mut self, info: &StageInfo) {
-        self.parents.clone_from(&info.parents);
-        self.parents.truncate(1_000);
-        self.rdd = info.rdd().or(self.rdd);
+    /// Keeps at most `parents` parents.
+    fn identify(&mut self, info: &StageInfo, parents: usize) {
+        let kept = info.parents.get(..parents).unwrap_or(&info.parents);
+        if *self.parents != *kept {
+            self.parents = kept.into();
+        }
+        self.rdd = info.rdds.last.or(self.rdd);
     }
 
     fn describe(&mut self, info: &StageInfo) {
-        self.name = shortened(&info.name);
-        self.identify(info);
-        for rdd in &info.rdds {
-            if rdd.name.starts_with("ShuffledRowRDD") {
-                self.reads_rows = true;
-            } else if rdd.scope.contains("\"name\":\"Exchange\"") {
-                self.writes_rows = true;
-            }
-        }
-        if let (Some(submitted), Some(completed)) = (info.submitted, info.completed) {
+        self.name.clone_from(&info.name.0);
+        self.reads_rows |= info.rdds.reads_rows;
+        self.writes_rows |= info.rdds.writes_rows;
+        if info.submitted > 0 && info.completed > 0 {
             self.start = match self.start {
-                0 => submitted,
-                start => start.min(submitted),
+                0 => info.submitted,
+                start => start.min(info.submitted),
             };
-            self.end = self.end.max(completed);
+            self.end = self.end.max(info.completed);
         }
     }
 }
@@ -120,7 +161,7 @@ pub struct LoggedApplication {
     pub version: String,
     pub name: String,
     pub id: String,
-    pub properties: BTreeMap<String, String>,
+    pub properties: KeptProperties,
     pub executors: u64,
     pub cores: u64,
     pub hosts: HashSet<String>,
@@ -132,39 +173,15 @@ pub struct LoggedApplication {
     /// Tasks of stages beyond the most that are kept.
     pub tasks_left_out: u64,
     group_of_name: HashMap<String, usize>,
+    /// Parents that all stages have together.
+    parents: usize,
     running: HashMap<u64, (i64, Option<usize>)>,
 }
 
-/// The properties that the report looks at.
-const KEPT: [&str; 11] = [
-    "spark.master",
-    "spark.shuffle.manager",
-    "spark.plugins",
-    "spark.shuffle.service.enabled",
-    "spark.shuffle.push.enabled",
-    "spark.shuffle.readHostLocalDisk",
-    "spark.shuffle.compress",
-    "spark.io.compression.codec",
-    "spark.network.crypto.enabled",
-    "spark.executor.cores",
-    "spark.executor.memoryOverhead",
-];
-
 impl LoggedApplication {
-    pub fn set_properties(&mut self, all: HashMap<String, String>) {
-        let kept = all
-            .into_iter()
-            .filter(|(key, _)| KEPT.contains(&key.as_str()));
-        self.properties = kept.map(|(key, value)| (key, shortened(&value))).collect();
-    }
-
-    pub fn property(&self, key: &str) -> &str {
-        self.properties.get(key).map_or("", String::as_str)
-    }
-
     pub fn add_executor(&mut self, host: String, cores: u64) {
         self.executors += 1;
-        self.cores += cores;
+        self.cores = self.cores.saturating_add(cores);
         if self.hosts.len() < MAX_HOSTS {
             self.hosts.insert(host);
         }
@@ -172,18 +189,16 @@ impl LoggedApplication {
 
     pub fn start_job(&mut self, job: &JobStart) {
         self.jobs += 1;
-        let given = |key| job.properties.as_ref().and_then(|p| p.get(key));
-        let name = given("spark.job.description").or_else(|| given("spark.jobGroup.id"));
-        let group = name.and_then(|name| self.group(&shortened(name)));
+        let names = [DESCRIPTION, GROUP].map(|key| job.properties.get(key));
+        let name = names.into_iter().find(|name| !name.is_empty());
+        let group = name.and_then(|name| self.group(name));
         for &stage in &job.stages {
             if let Some(stage) = self.stage(stage) {
                 stage.group = stage.group.or(group);
             }
         }
         for info in &job.stage_infos {
-            if let Some(stage) = self.stage(info.id) {
-                stage.identify(info);
-            }
+            self.identify(info);
         }
         if let Some(group) = group.and_then(|g| self.groups.get_mut(g)) {
             group.jobs += 1;
@@ -211,6 +226,7 @@ impl LoggedApplication {
     }
 
     pub fn end_stage(&mut self, info: &StageInfo) {
+        self.identify(info);
         if let Some(stage) = self.stage(info.id) {
             stage.describe(info);
         }
@@ -225,6 +241,16 @@ impl LoggedApplication {
                 group.time.add(from, last);
             }
         }
+    }
+
+    fn identify(&mut self, info: &StageInfo) {
+        let others = self.parents;
+        let Some(stage) = self.stage(info.id) else {
+            return;
+        };
+        let others = others.saturating_sub(stage.parents.len());
+        stage.identify(info, MAX_ALL_PARENTS.saturating_sub(others));
+        self.parents = others + stage.parents.len();
     }
 
     fn stage(&mut self, id: u64) -> Option<&mut StageFigures> {
@@ -249,8 +275,4 @@ impl LoggedApplication {
         self.group_of_name.insert(name.to_owned(), index);
         Some(index)
     }
-}
-
-fn shortened(text: &str) -> String {
-    text.chars().take(MAX_NAME).collect()
 }

@@ -1,7 +1,12 @@
 //! The advice as one page of HTML, which loads nothing.
 
-use super::report::{saved, Advice, StageAdvice};
-use super::units::{bytes, count, mean, percent, time};
+use super::answer::saved;
+use super::model::Reason;
+use super::problem::Problems;
+use super::ranking;
+use super::report::{Advice, StageAdvice};
+use super::text::shape;
+use super::units::{bytes, count, counted, mean, percent, time};
 use std::fmt::Write;
 
 /// The colours are those of Faro's tab and plots. On a narrow screen a stage's figures stand below its bar.
@@ -21,21 +26,27 @@ p{margin:.3rem 0}.soft{color:var(--soft);font-size:.9rem}.problem{border-left:4p
 .bar{display:flex;height:1.3rem;margin:.2rem 0;border-radius:.2rem;overflow:hidden;min-width:2px}
 .bar i{display:block;height:100%}.rest{background:var(--rest)}.save{background:var(--save)}.may{background:var(--may)}
 .key i{display:inline-block;width:.8rem;height:.8rem;margin:0 .3rem 0 .8rem;vertical-align:-1px}
+table{border-collapse:collapse;font-size:.9rem}th,td{padding:.2rem .6rem .2rem 0;text-align:left;border-bottom:1px solid var(--line)}
+.wide{overflow-x:auto}a{color:inherit}
 pre{background:var(--faint);padding:.7rem;border-radius:.4rem;overflow-x:auto}
 ";
 
-pub fn page(all: &[Advice], unread: &[String], max: usize) -> String {
+pub fn page(all: &[Advice], unread: &Problems) -> String {
     let mut html = String::with_capacity(16_384);
     html.push_str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
     html.push_str("<title>Would Faro help?</title><style>");
     html.push_str(STYLE);
     html.push_str("</style></head><body><h1>Would Faro help?</h1>\n");
-    for problem in unread {
-        let _ = writeln!(html, "<p class=\"problem\">{}</p>", escaped(problem));
+    for problem in &unread.first {
+        let text = escaped(&problem.to_string());
+        let _ = writeln!(html, "<p class=\"problem\">{text}</p>");
     }
-    for advice in all {
-        application(&mut html, advice, max);
+    if all.len() > 1 {
+        ranked(&mut html, all);
+    }
+    for (number, advice) in all.iter().enumerate() {
+        application(&mut html, advice, number);
     }
     html.push_str("<p class=\"soft\">An estimate from ");
     html.push_str(&escaped(super::constants::MEASURED));
@@ -43,19 +54,39 @@ pub fn page(all: &[Advice], unread: &[String], max: usize) -> String {
     html
 }
 
-fn application(html: &mut String, a: &Advice, max: usize) {
-    let _ = writeln!(html, "<section><h1>{}</h1>", escaped(&a.message));
+/// The table of all applications; a row leads to its section.
+fn ranked(html: &mut String, all: &[Advice]) {
     let _ = writeln!(
         html,
-        "<p class=\"soft\">{} {}, Spark {}; {} executors on {} hosts, {} cores; {} jobs in {}</p>",
+        "<p>{}</p><p class=\"soft\">{}</p><div class=\"wide\"><table><tr>",
+        ranking::summary(all),
+        ranking::LEGEND
+    );
+    for title in ranking::TITLES {
+        let _ = write!(html, "<th>{title}</th>");
+    }
+    for (number, advice) in all.iter().enumerate() {
+        html.push_str("</tr>\n<tr>");
+        for (i, cell) in ranking::cells(advice).iter().enumerate() {
+            let text = escaped(cell);
+            let _ = match i {
+                0 => write!(html, "<td><a href=\"#a{number}\">{text}</a></td>"),
+                _ => write!(html, "<td>{text}</td>"),
+            };
+        }
+    }
+    html.push_str("</tr></table></div>\n");
+}
+
+fn application(html: &mut String, a: &Advice, number: usize) {
+    let _ = writeln!(
+        html,
+        "<section id=\"a{number}\"><h1>{}</h1><p class=\"soft\">{} {}, Spark {}; {}</p>",
+        escaped(&a.message),
         escaped(&a.application),
         escaped(&a.id),
         escaped(&a.spark),
-        count(a.executors),
-        a.hosts,
-        count(a.cores),
-        count(a.jobs),
-        time(a.job_ms as f64)
+        shape(a)
     );
     let t = &a.totals;
     html.push_str("<div class=\"facts\">");
@@ -78,21 +109,27 @@ fn application(html: &mut String, a: &Advice, max: usize) {
     for note in &a.notes {
         let _ = writeln!(html, "<p class=\"soft\">{}</p>", escaped(note));
     }
-    for p in &a.problems {
-        let text = format!("{}, line {}: {}", p.file, p.line, p.message);
-        let _ = writeln!(html, "<p class=\"problem\">{}</p>", escaped(&text));
+    for problem in &a.problems {
+        let text = escaped(&problem.to_string());
+        let _ = writeln!(html, "<p class=\"problem\">{text}</p>");
     }
-    let shown = a.largest(max);
-    if !shown.is_empty() {
+    if !a.stages.is_empty() {
         html.push_str(
             "<h2>Stages that shuffle, by their time</h2><p class=\"soft key\">\
              <i class=\"save\"></i>Faro would save at least<i class=\"may\"></i>at most\
              <i class=\"rest\"></i>the rest of the stage</p>\n",
         );
-        let longest = shown.iter().map(|s| s.wall_ms).max().unwrap_or(1).max(1);
-        for one in shown {
-            stage(html, one, longest);
+        let longest = a.stages.iter().map(|s| s.wall_ms).max();
+        for one in &a.stages {
+            stage(html, one, longest.unwrap_or(1).max(1));
         }
+    }
+    if a.more_stages > 0 {
+        let more = counted(a.more_stages as u64, "more stage");
+        let _ = writeln!(
+            html,
+            "<p class=\"soft\">{more} with a shuffle: --stages N</p>"
+        );
     }
     if !a.settings.is_empty() {
         let text = a.settings.join(" \\\n  ");
@@ -120,17 +157,20 @@ fn stage(html: &mut String, stage: &StageAdvice, longest: i64) {
         percent(stage.job_share),
         high - low,
     );
+    let because = match stage.reason {
+        Reason::Nothing => String::new(),
+        reason => format!(" because of {}", reason.text()),
+    };
     let _ = writeln!(
         html,
-        "<p class=\"soft\">saves {} because of {}. Read {} remote, {} local in {} blocks of {}; {} rows; \
+        "<p class=\"soft\">saves {}{because}. Read {} remote, {} local in {} of {}; {}; \
          fetch wait {}; wrote {} in {}; spilled {}</p></div>",
         saved(stage.gain),
-        stage.reason.text(),
         bytes(f.remote_bytes),
         bytes(f.local_bytes),
-        count(f.remote_blocks + f.local_blocks),
-        mean(f.remote_bytes + f.local_bytes, f.remote_blocks + f.local_blocks),
-        count(f.rows_read + f.rows_written),
+        counted(f.blocks_read(), "block"),
+        mean(f.bytes_read(), f.blocks_read()),
+        counted(f.rows_read.saturating_add(f.rows_written), "row"),
         percent(f.wait_ms as f64 / f.run_ms.max(1) as f64),
         bytes(f.bytes_written),
         time(f.write_ms),

@@ -63,10 +63,14 @@ impl<R: BufRead> LogLines<R> {
             None => {
                 let shown = self.buffer.get(..40).unwrap_or(&self.buffer);
                 let text = String::from_utf8_lossy(shown).trim_end().to_owned();
-                let cut = self.skip()?;
                 // A cut line may end before the event's name does.
                 let start = &self.buffer[..self.buffer.len().min(PREFIX.len())];
                 let event = PREFIX.starts_with(start);
+                if self.number == 1 && !event {
+                    // A file of something else, which may have no lines at all, is not read further.
+                    return Ok(LogLine::Foreign(text));
+                }
+                let cut = self.skip()?;
                 return Ok(cut.filter(|_| event).unwrap_or(LogLine::Foreign(text)));
             }
         };

@@ -5,7 +5,7 @@ use super::constants::CostRange;
 use super::figures::StageFigures;
 use serde::Serialize;
 
-/// The reason that a stage would be faster.
+/// Why Faro would save time, or would not, or why that cannot be said. A stage has one of the first five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -14,16 +14,35 @@ pub enum Reason {
     Bytes,
     FetchWait,
     Nothing,
+    NoShuffle,
+    LittleShuffle,
+    LocalMode,
+    UsedFaro,
+    OtherShuffle,
+    StillRuns,
+    Compacted,
+    NoEnd,
+    Cut,
 }
 
 impl Reason {
+    /// At most 13 letters, for a column.
     pub fn text(self) -> &'static str {
         match self {
             Self::SmallBlocks => "small blocks",
             Self::RowStreams => "row streams",
-            Self::Bytes => "bytes over the transport",
-            Self::FetchWait => "fetch wait, perhaps",
-            Self::Nothing => "nothing",
+            Self::Bytes => "bytes moved",
+            Self::FetchWait => "fetch wait?",
+            Self::Nothing => "–",
+            Self::NoShuffle => "no shuffle",
+            Self::LittleShuffle => "too little",
+            Self::LocalMode => "local mode",
+            Self::UsedFaro => "used Faro",
+            Self::OtherShuffle => "other shuffle",
+            Self::StillRuns => "still runs",
+            Self::Compacted => "compacted",
+            Self::NoEnd => "no end",
+            Self::Cut => "log is cut",
         }
     }
 }
@@ -130,15 +149,17 @@ fn wait_saved(stage: &StageFigures) -> f64 {
     stage.wait_ms as f64 / 1e3 * part.map_or(0.0, |p| p.1)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum StageVerdict {
+pub enum AdviceVerdict {
     Helps,
     Perhaps,
+    /// The log is not of a whole run of Spark's own shuffle.
+    CannotSay,
     DoesNotHelp,
 }
 
-impl StageVerdict {
+impl AdviceVerdict {
     pub fn of(gain: Gain) -> Self {
         if gain.low >= c::NOTICEABLE {
             Self::Helps
@@ -146,6 +167,15 @@ impl StageVerdict {
             Self::Perhaps
         } else {
             Self::DoesNotHelp
+        }
+    }
+
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Helps => "helps",
+            Self::Perhaps => "perhaps",
+            Self::CannotSay => "cannot say",
+            Self::DoesNotHelp => "no",
         }
     }
 }

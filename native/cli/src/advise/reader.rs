@@ -4,10 +4,11 @@
 use super::event::{self, is_read};
 use super::figures::LoggedApplication;
 use super::lines::{LogLine, LogLines};
-use super::source::{self, Log, SourceError};
+use super::plain;
+use super::problem::{Problem, ProblemKind, Problems};
+use super::source::{self, Log};
 use super::writers;
 use serde::de::DeserializeOwned;
-use serde::Serialize;
 use std::io::{self, BufReader};
 use std::path::Path;
 
@@ -15,23 +16,28 @@ use std::path::Path;
 const MAX_PROBLEMS: usize = 8;
 const BUFFER_BYTES: usize = 1 << 18;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Problem {
-    pub file: String,
-    /// From 1, in the decompressed text; 0: the file as a whole.
-    pub line: u64,
-    pub message: String,
+/// Why the figures are not of the whole application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingPart {
+    StillRuns,
+    Compacted,
+    NoEnd,
+    Cut,
 }
 
 #[derive(Debug, Default)]
 pub struct LogContent {
+    /// The file, or the first of a rolling log.
+    pub log: String,
     pub application: LoggedApplication,
-    pub problems: Vec<Problem>,
-    pub more_problems: u64,
+    pub problems: Problems,
     /// Lines of events, of which most are not needed.
     pub events: u64,
+    pub missing: Option<MissingPart>,
     /// The log is of an application that still ran, and ends where it was copied.
     pub in_progress: bool,
+    /// It is of another application than the one that was asked for, and was not read further.
+    pub unwanted: bool,
 }
 
 impl LogContent {
@@ -40,40 +46,50 @@ impl LogContent {
         self.events > 0
     }
 
-    fn problem(&mut self, file: &Path, line: u64, message: String) {
-        if self.problems.len() >= MAX_PROBLEMS {
-            self.more_problems += 1;
-            return;
+    fn problem(&mut self, file: &Path, line: u64, kind: ProblemKind) {
+        if kind.cuts() {
+            self.missing = Some(match kind {
+                ProblemKind::NoEnd => MissingPart::NoEnd,
+                _ => MissingPart::Cut,
+            });
         }
-        let file = file.display().to_string();
-        self.problems.push(Problem {
-            file,
-            line,
-            message,
-        });
+        self.problems
+            .add(Problem::new(file, line, kind), MAX_PROBLEMS);
     }
 }
 
-pub fn read(log: &Log) -> LogContent {
+/// Reads a log; `id`: only if its application's id ends so.
+pub fn read(log: &Log, id: Option<&str>) -> LogContent {
     let mut result = LogContent {
+        log: log
+            .files
+            .first()
+            .map(|path| plain::path(path))
+            .unwrap_or_default(),
         in_progress: log.in_progress,
         ..LogContent::default()
     };
+    if log.compacted {
+        result.missing = Some(MissingPart::Compacted);
+    }
     for (number, path) in log.files.iter().enumerate() {
         let last = number + 1 == log.files.len();
-        read_file(&mut result, path, log.in_progress && last);
+        read_file(&mut result, path, log.in_progress && last, id);
+        if result.unwanted {
+            return result;
+        }
     }
     if let Some(folder) = log.files.first().and_then(|f| f.parent()) {
         for index in &log.missing {
-            let message = format!("the rolled file events_{index}_* is missing");
-            result.problem(folder, 0, message);
+            result.problem(folder, 0, ProblemKind::NoRolledFile(*index));
         }
     }
-    let unfinished = !result.application.ended && !log.in_progress && result.events > 0;
-    if unfinished && result.problems.is_empty() {
-        if let Some(path) = log.files.last() {
-            let message = "the log has no end of the application: the application was killed, or the log is cut";
-            result.problem(path, 0, message.to_owned());
+    let last = log.files.last().filter(|_| result.events > 0);
+    if let Some(path) = last.filter(|_| !result.application.ended && result.missing.is_none()) {
+        if log.in_progress {
+            result.missing = Some(MissingPart::StillRuns);
+        } else {
+            result.problem(path, 0, ProblemKind::NoEnd);
         }
     }
     result.application.finish();
@@ -81,17 +97,10 @@ pub fn read(log: &Log) -> LogContent {
     result
 }
 
-fn read_file(result: &mut LogContent, path: &Path, may_be_cut: bool) {
+fn read_file(result: &mut LogContent, path: &Path, may_be_cut: bool, id: Option<&str>) {
     let stream = match source::open(path) {
         Ok(stream) => stream,
-        Err(SourceError::Io { error, .. }) => return result.problem(path, 0, error.to_string()),
-        // The other messages name the file at their start.
-        Err(other) => {
-            let text = other.to_string();
-            let prefix = format!("{}: ", path.display());
-            let text = text.strip_prefix(&prefix).unwrap_or(&text).to_owned();
-            return result.problem(path, 0, text);
-        }
+        Err(kind) => return result.problem(path, 0, kind),
     };
     let mut lines = LogLines::new(BufReader::with_capacity(BUFFER_BYTES, stream));
     let before = result.events;
@@ -102,30 +111,29 @@ fn read_file(result: &mut LogContent, path: &Path, may_be_cut: bool) {
             Ok(LogLine::Other) => result.events += 1,
             Ok(LogLine::Event { name, json }) => {
                 let applied = apply(&mut result.application, name, json);
+                let names = name == event::APPLICATION_START;
                 let number = lines.number;
                 match applied {
                     Ok(()) => result.events += 1,
-                    Err(e) => result.problem(path, number, format!("a damaged event: {e}")),
+                    Err(e) => result.problem(path, number, ProblemKind::Damaged(e)),
+                }
+                if names && id.is_some_and(|id| !result.application.id.ends_with(id)) {
+                    result.unwanted = true;
+                    return;
                 }
             }
             Ok(LogLine::Cut) => {
                 if !may_be_cut {
-                    result.problem(
-                        path,
-                        lines.number,
-                        "the file ends inside this line".to_owned(),
-                    );
+                    result.problem(path, lines.number, ProblemKind::CutLine);
                 }
                 break;
             }
             Ok(LogLine::TooLong(bytes)) => {
-                let message = format!("an event of more than {bytes} bytes was left out");
-                result.problem(path, lines.number, message);
+                result.problem(path, lines.number, ProblemKind::TooLong(bytes));
             }
             Ok(LogLine::Foreign(text)) => {
                 let first = result.events == before && lines.number == 1;
-                let message = format!("not an event of Spark: {text:?}");
-                result.problem(path, lines.number, message);
+                result.problem(path, lines.number, ProblemKind::Foreign(text));
                 // A file of something else has no events further down.
                 if first {
                     break;
@@ -134,14 +142,14 @@ fn read_file(result: &mut LogContent, path: &Path, may_be_cut: bool) {
             Err(e) => {
                 let cut = e.kind() == io::ErrorKind::UnexpectedEof;
                 if !(cut && may_be_cut) {
-                    result.problem(path, lines.number, e.to_string());
+                    result.problem(path, lines.number, e.into());
                 }
                 break;
             }
         }
     }
     if result.events == before && lines.number <= 1 && result.problems.is_empty() && !may_be_cut {
-        result.problem(path, 0, "the file is empty".to_owned());
+        result.problem(path, 0, ProblemKind::Empty);
     }
 }
 
@@ -150,19 +158,19 @@ fn apply(application: &mut LoggedApplication, name: &str, json: &[u8]) -> serde_
         serde_json::from_slice(json)
     }
     match name {
-        event::LOG_START => application.version = from::<event::LogStart>(json)?.version,
+        event::LOG_START => application.version = from::<event::LogStart>(json)?.version.0,
         event::ENVIRONMENT => {
-            application.set_properties(from::<event::Environment>(json)?.properties);
+            application.properties = from::<event::Environment>(json)?.properties;
         }
         event::APPLICATION_START => {
             let start: event::ApplicationStart = from(json)?;
-            application.name = start.name.chars().take(200).collect();
-            application.id = start.id.unwrap_or_default().chars().take(200).collect();
+            application.name = start.name.0;
+            application.id = start.id.0;
         }
         event::APPLICATION_END => application.ended = true,
         event::EXECUTOR_ADDED => {
             let info = from::<event::ExecutorAdded>(json)?.info;
-            application.add_executor(info.host, info.cores);
+            application.add_executor(info.host.0, info.cores);
         }
         event::JOB_START => application.start_job(&from(json)?),
         event::JOB_END => {

@@ -1,10 +1,13 @@
 //! The advice of one application: what its shuffles cost, what Faro would save, and the settings.
 
+use super::answer;
 use super::constants;
 use super::figures::{LoggedApplication, StageFigures};
-use super::model::{estimate, Gain, Reason, StageVerdict};
-use super::reader::{LogContent, Problem};
+use super::model::{estimate, AdviceVerdict, Gain, Reason};
+use super::problem::Problem;
+use super::reader::LogContent;
 use super::spans::{shares, Weighted};
+use super::units::counted;
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -31,6 +34,8 @@ pub struct GroupAdvice {
 
 #[derive(Debug, Serialize)]
 pub struct Advice {
+    /// The file, or the first of a rolling log.
+    pub log: String,
     pub application: String,
     pub id: String,
     pub spark: String,
@@ -39,14 +44,20 @@ pub struct Advice {
     pub cores: u64,
     pub jobs: u64,
     pub job_ms: i64,
-    /// Share of the time of all jobs; 0 where Faro cannot be used.
+    /// The part of that time in which stages ran that shuffle.
+    pub shuffle_share: f64,
+    /// Share of the time of all jobs, as far as the log has them; 0 where there is no estimate.
     pub gain: Gain,
-    pub verdict: StageVerdict,
+    pub verdict: AdviceVerdict,
+    pub why: Reason,
     pub message: String,
     pub notes: Vec<String>,
     pub settings: Vec<String>,
     pub totals: StageFigures,
     pub stages: Vec<StageAdvice>,
+    /// Stages that shuffle and are no longer held.
+    #[serde(skip)]
+    pub more_stages: usize,
     pub groups: Vec<GroupAdvice>,
     pub in_progress: bool,
     pub problems: Vec<Problem>,
@@ -58,17 +69,18 @@ impl Advice {
     pub fn of(read: LogContent) -> Self {
         let mut app = read.application;
         let job_ms = app.time.millis();
-        let mut stages = advised(&app, job_ms);
+        let mut stages = advised(&mut app, job_ms);
         let mut groups = grouped(&mut app, &stages, job_ms);
         let mut totals = StageFigures::default();
+        let (mut gain, mut shuffle_share) = (Gain::default(), 0.0);
         for stage in &stages {
-            add(&mut totals, &stage.figures);
+            totals.plus(&stage.figures);
+            gain = gain.plus(stage.gain.times(stage.job_share));
+            if stage.figures.shuffles() {
+                shuffle_share += stage.job_share;
+            }
         }
-        let mut gain = stages.iter().fold(Gain::default(), |sum, stage| {
-            sum.plus(stage.gain.times(stage.job_share))
-        });
-        let mut notes = notes(&app);
-        let unfit = unfit(&app);
+        let unfit = answer::unfit(&app);
         if unfit.is_some() {
             gain = Gain::default();
             for stage in &mut stages {
@@ -76,30 +88,17 @@ impl Advice {
             }
             groups.iter_mut().for_each(|g| g.gain = Gain::default());
         }
-        let verdict = StageVerdict::of(gain);
-        let message = match (unfit, verdict) {
-            (Some(why), _) => why,
-            (None, StageVerdict::Helps) => {
-                format!("Faro would help: {} of the jobs' time", saved(gain))
-            }
-            (None, StageVerdict::Perhaps) => {
-                format!("Faro may help: {} of the jobs' time", saved(gain))
-            }
-            (None, StageVerdict::DoesNotHelp) => {
-                format!("Faro would not help here: {}", why_not(&totals, gain))
-            }
-        };
-        if app.tasks_left_out > 0 {
-            notes.push(format!(
-                "{} tasks of stages beyond the first 100,000 are not in the figures",
-                app.tasks_left_out
-            ));
-        }
+        let (verdict, why, message) = unfit.unwrap_or_else(|| match read.missing {
+            Some(part) => answer::cannot_say(part, &totals, gain),
+            None => answer::estimated(main_reason(&stages), &totals, gain),
+        });
         let settings = match verdict {
-            StageVerdict::DoesNotHelp => Vec::new(),
-            _ => settings(&app),
+            AdviceVerdict::Helps | AdviceVerdict::Perhaps => settings(&app),
+            AdviceVerdict::CannotSay | AdviceVerdict::DoesNotHelp => Vec::new(),
         };
         Self {
+            log: read.log,
+            notes: notes(&app),
             application: app.name,
             id: app.id,
             spark: app.version,
@@ -108,46 +107,80 @@ impl Advice {
             cores: app.cores,
             jobs: app.jobs,
             job_ms,
+            shuffle_share: f64::min(shuffle_share, 1.0),
             gain,
             verdict,
+            why,
             message,
-            notes,
             settings,
             totals,
             stages,
+            more_stages: 0,
             groups,
             in_progress: read.in_progress,
-            problems: read.problems,
-            more_problems: read.more_problems,
+            problems: read.problems.first,
+            more_problems: read.problems.more,
             measured: constants::MEASURED,
         }
     }
+
+    /// Keeps the stages with most bytes of shuffle, in the order of their numbers. With many logs, memory is
+    /// for what is shown of each.
+    pub fn keep_largest(&mut self, max: usize) {
+        let moved = |s: &StageAdvice| {
+            let figures = &s.figures;
+            figures.bytes_read().saturating_add(figures.bytes_written)
+        };
+        self.stages.retain(|s| s.figures.shuffles());
+        self.stages.sort_by_key(|s| std::cmp::Reverse(moved(s)));
+        self.more_stages = self.stages.len().saturating_sub(max);
+        self.stages.truncate(max);
+        self.stages.shrink_to_fit();
+        self.stages.sort_by_key(|s| s.id);
+        self.groups = Vec::new();
+    }
+
+    /// Milliseconds of the jobs that Faro is expected to save.
+    pub fn saved_ms(&self) -> f64 {
+        self.gain.expected * self.job_ms as f64
+    }
 }
 
-fn advised(app: &LoggedApplication, job_ms: i64) -> Vec<StageAdvice> {
+/// The reason of the stages that save most together.
+fn main_reason(stages: &[StageAdvice]) -> Reason {
+    let saved_by = |reason| -> f64 {
+        let stages = stages.iter().filter(|stage| stage.reason == reason);
+        stages.map(|s| s.gain.expected * s.job_share).sum()
+    };
+    let reasons = [Reason::SmallBlocks, Reason::RowStreams, Reason::Bytes];
+    reasons
+        .into_iter()
+        .max_by(|a, b| saved_by(*a).total_cmp(&saved_by(*b)))
+        .unwrap_or(Reason::Nothing)
+}
+
+fn advised(app: &mut LoggedApplication, job_ms: i64) -> Vec<StageAdvice> {
     let interval = |stage: &StageFigures| Weighted {
         from: stage.start,
         to: stage.end,
-        weight: stage.run_ms as f64 / (stage.end - stage.start).max(1) as f64,
+        weight: stage.run_ms.saturating_mul(1_000)
+            / u64::try_from(stage.end - stage.start).unwrap_or(1).max(1),
     };
     let intervals: Vec<Weighted> = app.stages.values().map(interval).collect();
     let millis = shares(&intervals);
-    let compressed = app.property("spark.shuffle.compress") != "false";
-    let advice = app
-        .stages
-        .iter()
-        .zip(millis)
-        .map(|((&id, figures), millis)| {
-            let (gain, reason) = estimate(figures, compressed);
-            StageAdvice {
-                id,
-                wall_ms: figures.end - figures.start,
-                job_share: (millis / job_ms.max(1) as f64).min(1.0),
-                gain,
-                reason,
-                figures: figures.clone(),
-            }
-        });
+    let compressed = app.properties.get("spark.shuffle.compress") != "false";
+    let stages = std::mem::take(&mut app.stages).into_iter().zip(millis);
+    let advice = stages.map(|((id, figures), millis)| {
+        let (gain, reason) = estimate(&figures, compressed);
+        StageAdvice {
+            id,
+            wall_ms: (figures.end - figures.start).max(0),
+            job_share: (millis / job_ms.max(1) as f64).clamp(0.0, 1.0),
+            gain,
+            reason,
+            figures,
+        }
+    });
     advice.collect()
 }
 
@@ -170,85 +203,23 @@ fn grouped(app: &mut LoggedApplication, stages: &[StageAdvice], job_ms: i64) -> 
     groups.collect()
 }
 
-fn add(sum: &mut StageFigures, stage: &StageFigures) {
-    sum.tasks += stage.tasks;
-    sum.failed_tasks += stage.failed_tasks;
-    sum.run_ms += stage.run_ms;
-    sum.cpu_ms += stage.cpu_ms;
-    sum.gc_ms += stage.gc_ms;
-    sum.memory_spilled += stage.memory_spilled;
-    sum.disk_spilled += stage.disk_spilled;
-    sum.remote_blocks += stage.remote_blocks;
-    sum.local_blocks += stage.local_blocks;
-    sum.remote_bytes += stage.remote_bytes;
-    sum.local_bytes += stage.local_bytes;
-    sum.rows_read += stage.rows_read;
-    sum.wait_ms += stage.wait_ms;
-    if let Some(millis) = stage.requests_ms {
-        *sum.requests_ms.get_or_insert(0) += millis;
-    }
-    sum.bytes_written += stage.bytes_written;
-    sum.rows_written += stage.rows_written;
-    sum.write_ms += stage.write_ms;
-    sum.blocks_written += stage.blocks_written;
-}
-
-/// `5 to 12 %`.
-pub fn saved(gain: Gain) -> String {
-    let (low, high) = (100.0 * gain.low, 100.0 * gain.high);
-    format!("{low:.0} to {high:.0} %")
-}
-
-fn why_not(totals: &StageFigures, gain: Gain) -> String {
-    if !totals.shuffles() {
-        "the application has no shuffle".to_owned()
-    } else if gain.high < constants::NOTICEABLE {
-        let max = (100.0 * gain.high).ceil().max(1.0);
-        format!("its shuffles cost too little; at most {max:.0} % of the jobs' time could be saved")
-    } else {
-        format!(
-            "no gain can be promised; {:.0} % of the jobs' time only if its tasks wait for something \
-             that Faro changes",
-            100.0 * gain.high
-        )
-    }
-}
-
-/// Returns the reason that the estimate does not hold for this application.
-fn unfit(app: &LoggedApplication) -> Option<String> {
-    let manager = app.property("spark.shuffle.manager");
-    let faro = |value: &str| value.contains("io.faro.spark");
-    if faro(manager) || faro(app.property("spark.plugins")) {
-        return Some(
-            "This run used Faro already: the estimate needs the log of a run without it".to_owned(),
-        );
-    }
-    if !["", "sort", "tungsten-sort"].contains(&manager)
-        && !manager.ends_with(".SortShuffleManager")
-    {
-        return Some(format!(
-            "No estimate: the run used another shuffle, spark.shuffle.manager={manager}, and the \
-             measurements are against Spark's own; docs/compatibility.md says how Faro works behind it"
-        ));
-    }
-    let master = app.property("spark.master");
-    if master == "local" || master.starts_with("local[") {
-        return Some("Faro would not help here: in local mode no block is remote".to_owned());
-    }
-    None
-}
-
 fn notes(app: &LoggedApplication) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |text: &str| notes.push(text.to_owned());
-    if app.property("spark.shuffle.push.enabled") == "true" {
+    if app.properties.get("spark.shuffle.push.enabled") == "true" {
         note("push-based shuffle: merged blocks come from the shuffle service, without Faro");
     }
     if app.hosts.len() == 1 && app.executors > 1 {
         note("all executors were on one host: with several hosts, more blocks are remote");
     }
-    if app.property("spark.network.crypto.enabled") == "true" {
+    if app.properties.get("spark.network.crypto.enabled") == "true" {
         note("the run was encrypted: Spark's encryption costs more than the estimate has (docs/benchmarks.md)");
+    }
+    if app.tasks_left_out > 0 {
+        notes.push(format!(
+            "{} of stages beyond the first 100,000 are not in the figures",
+            counted(app.tasks_left_out, "task")
+        ));
     }
     notes
 }

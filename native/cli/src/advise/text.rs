@@ -1,70 +1,73 @@
-//! The advice for a terminal.
+//! One application for a terminal.
 
-use super::report::{saved, Advice, StageAdvice};
-use super::units::{bytes, count, mean, percent, time};
+use super::answer::saved;
+use super::columns::{self, TableColumn};
+use super::report::{Advice, StageAdvice};
+use super::units::{bytes, count, counted, mean, percent, time};
 use std::io::{self, Write};
 
-pub fn write(out: &mut impl Write, advice: &Advice, max: usize) -> io::Result<()> {
-    let a = advice;
-    writeln!(out, "{}", plain(&a.message))?;
-    writeln!(
-        out,
-        "{} {}, Spark {}: {} executors on {} hosts, {} cores; {} jobs in {}",
-        plain(&a.application),
-        plain(&a.id),
-        plain(&a.spark),
-        count(a.executors),
-        a.hosts,
-        count(a.cores),
-        count(a.jobs),
+pub fn details(out: &mut impl Write, all: &[Advice]) -> io::Result<()> {
+    for (number, advice) in all.iter().enumerate() {
+        if number > 0 {
+            writeln!(out)?;
+        }
+        one(out, advice)?;
+    }
+    Ok(())
+}
+
+/// `2 executors on 1 host, 4 cores; 3 jobs in 5.0 s`.
+pub fn shape(a: &Advice) -> String {
+    format!(
+        "{} on {}, {}; {} in {}",
+        counted(a.executors, "executor"),
+        counted(a.hosts as u64, "host"),
+        counted(a.cores, "core"),
+        counted(a.jobs, "job"),
         time(a.job_ms as f64),
-    )?;
+    )
+}
+
+fn one(out: &mut impl Write, a: &Advice) -> io::Result<()> {
+    writeln!(out, "{}", a.message)?;
+    writeln!(out, "{} {}, Spark {}", a.application, a.id, a.spark)?;
+    writeln!(out, "{}", shape(a))?;
     let t = &a.totals;
-    let blocks = t.remote_blocks + t.local_blocks;
+    for (name, moved, blocks) in [
+        ("read:   ", t.bytes_read(), t.blocks_read()),
+        ("remote: ", t.remote_bytes, t.remote_blocks),
+    ] {
+        writeln!(
+            out,
+            "{name} {} in {} of {}",
+            bytes(moved),
+            counted(blocks, "block"),
+            mean(moved, blocks),
+        )?;
+    }
     writeln!(
         out,
-        "read:    {} in {} blocks of {}, {} of it remote in {} blocks of {}; {} rows",
-        bytes(t.remote_bytes + t.local_bytes),
-        count(blocks),
-        mean(t.remote_bytes + t.local_bytes, blocks),
-        bytes(t.remote_bytes),
-        count(t.remote_blocks),
-        mean(t.remote_bytes, t.remote_blocks),
-        count(t.rows_read),
-    )?;
-    writeln!(
-        out,
-        "written: {} with {} rows; spilled {} of memory, {} to disk",
+        "written: {}; spilled {} of memory, {} to disk",
         bytes(t.bytes_written),
-        count(t.rows_written),
         bytes(t.memory_spilled),
         bytes(t.disk_spilled),
     )?;
-    write!(
+    writeln!(
         out,
-        "of {} of task time: fetch wait {}, writing {}",
+        "tasks:   {}, of it fetch wait {}, writing {}",
         time(t.run_ms as f64),
         time(t.wait_ms as f64),
         time(t.write_ms),
     )?;
-    match t.requests_ms {
-        Some(millis) => writeln!(out, "; remote requests took {} in sum", time(millis as f64))?,
-        None => writeln!(out)?,
-    }
     for note in &a.notes {
-        writeln!(out, "note:    {}", plain(note))?;
+        writeln!(out, "note:    {note}")?;
     }
-    let shown = a.largest(max);
-    if !shown.is_empty() {
+    if !a.stages.is_empty() {
         writeln!(out)?;
-        table(out, &shown)?;
-        let others = a.stages.iter().filter(|s| s.figures.shuffles()).count() - shown.len();
-        if others > 0 {
-            writeln!(
-                out,
-                "and {} stages more that shuffle; --stages N or --json shows them",
-                others
-            )?;
+        table(out, &a.stages)?;
+        if a.more_stages > 0 {
+            let more = counted(a.more_stages as u64, "more stage");
+            writeln!(out, "{more} with a shuffle: --stages N, --json")?;
         }
     }
     if !a.settings.is_empty() {
@@ -76,66 +79,56 @@ pub fn write(out: &mut impl Write, advice: &Advice, max: usize) -> io::Result<()
     Ok(())
 }
 
-fn table(out: &mut impl Write, stages: &[&StageAdvice]) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:>6} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>10} {:>8} {:>8} {:>9}  because of",
-        "stage",
-        "time",
-        "of job",
-        "remote",
-        "blocks",
-        "block",
-        "written",
-        "rows",
-        "wait",
-        "writing",
-        "saves"
-    )?;
-    for stage in stages {
+/// The width of a terminal that has room for all columns.
+const WIDE: usize = 118;
+
+fn table(out: &mut impl Write, stages: &[StageAdvice]) -> io::Result<()> {
+    // Title, and whether a narrow terminal has room for it.
+    const TITLES: [(&str, bool); 12] = [
+        ("stage", true),
+        ("time", true),
+        ("of job", true),
+        ("remote", false),
+        ("blocks", true),
+        ("block", true),
+        ("written", true),
+        ("rows", false),
+        ("wait", false),
+        ("writing", false),
+        ("saves", true),
+        ("because of", true),
+    ];
+    let wide = columns::width() >= WIDE;
+    let shown = |i: usize| wide || TITLES.get(i).is_some_and(|title| title.1);
+    let columns: Vec<TableColumn> = TITLES
+        .into_iter()
+        .enumerate()
+        .filter(|(i, _)| shown(*i))
+        .map(|(_, (title, _))| TableColumn {
+            title,
+            right: title != "because of",
+        })
+        .collect();
+    let row = |stage: &StageAdvice| -> Vec<String> {
         let f = &stage.figures;
-        writeln!(
-            out,
-            "{:>6} {:>8} {:>6} {:>9} {:>9} {:>9} {:>9} {:>10} {:>8} {:>8} {:>9}  {}",
-            stage.id,
+        let run = f.run_ms.max(1) as f64;
+        let cells = [
+            stage.id.to_string(),
             time(stage.wall_ms as f64),
             percent(stage.job_share),
             bytes(f.remote_bytes),
-            count(f.remote_blocks + f.local_blocks),
-            mean(
-                f.remote_bytes + f.local_bytes,
-                f.remote_blocks + f.local_blocks
-            ),
+            count(f.blocks_read()),
+            mean(f.bytes_read(), f.blocks_read()),
             bytes(f.bytes_written),
-            count(f.rows_read + f.rows_written),
-            percent(f.wait_ms as f64 / f.run_ms.max(1) as f64),
-            percent(f.write_ms / f.run_ms.max(1) as f64),
+            count(f.rows_read.saturating_add(f.rows_written)),
+            percent(f.wait_ms as f64 / run),
+            percent(f.write_ms / run),
             saved(stage.gain),
-            stage.reason.text(),
-        )?;
-    }
-    Ok(())
-}
-
-impl Advice {
-    /// The stages with most bytes of shuffle, in the order of their numbers.
-    pub fn largest(&self, max: usize) -> Vec<&StageAdvice> {
-        let moved = |s: &StageAdvice| {
-            s.figures.remote_bytes + s.figures.local_bytes + s.figures.bytes_written
-        };
-        let mut stages: Vec<_> = self
-            .stages
-            .iter()
-            .filter(|s| s.figures.shuffles())
-            .collect();
-        stages.sort_by_key(|s| std::cmp::Reverse(moved(s)));
-        stages.truncate(max);
-        stages.sort_by_key(|s| s.id);
-        stages
-    }
-}
-
-/// Names come from the log: they must not move the cursor of the terminal.
-fn plain(text: &str) -> String {
-    text.replace(char::is_control, " ")
+            stage.reason.text().to_owned(),
+        ];
+        let cells = cells.into_iter().enumerate().filter(|(i, _)| shown(*i));
+        cells.map(|(_, cell)| cell).collect()
+    };
+    let rows: Vec<Vec<String>> = stages.iter().map(row).collect();
+    columns::write(out, &columns, &rows)
 }

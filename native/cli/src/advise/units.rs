@@ -26,6 +26,12 @@ pub fn count(number: u64) -> String {
     text
 }
 
+/// `1 host`, `2 hosts`.
+pub fn counted(number: u64, what: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", count(number))
+}
+
 pub fn time(millis: f64) -> String {
     match millis {
         m if m < 1_000.0 => format!("{m:.0} ms"),
@@ -60,6 +66,8 @@ mod tests {
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1 << 30), "1.0 GiB");
         assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "host"), "1 host");
+        assert_eq!(counted(2_000, "host"), "2,000 hosts");
         assert_eq!(time(999.0), "999 ms");
         assert_eq!(time(90_000.0), "90.0 s");
         assert_eq!(mean(10, 0), "–");

@@ -50,7 +50,7 @@ mod tests {
     fn stage(rdd: u64, parents: &[u64]) -> StageFigures {
         StageFigures {
             rdd: Some(rdd),
-            parents: parents.to_vec(),
+            parents: parents.into(),
             ..StageFigures::default()
         }
     }
