@@ -37,13 +37,15 @@ fn one(out: &mut impl Write, a: &Advice) -> io::Result<()> {
         ("read:   ", t.bytes_read(), t.blocks_read()),
         ("remote: ", t.remote_bytes, t.remote_blocks),
     ] {
-        writeln!(
-            out,
-            "{name} {} in {} of {}",
-            bytes(moved),
-            counted(blocks, "block"),
-            mean(moved, blocks),
-        )?;
+        if blocks > 0 {
+            writeln!(
+                out,
+                "{name} {} in {} of {}",
+                bytes(moved),
+                counted(blocks, "block"),
+                mean(moved, blocks),
+            )?;
+        }
     }
     writeln!(
         out,

@@ -26,7 +26,7 @@ pub fn attribute(stages: &mut BTreeMap<u64, StageFigures>) {
         let bytes = |id: u64| stages.get(&id).map_or(0, |s| s.bytes_written) as f64;
         let writers: Vec<(u64, f64)> = writers.map(|id| (id, bytes(id))).collect();
         let all: f64 = writers.iter().map(|(_, bytes)| bytes).sum();
-        let blocks = (stage.remote_blocks + stage.local_blocks) as f64;
+        let blocks = stage.blocks_read() as f64;
         if all > 0.0 {
             written.extend(
                 writers

@@ -248,8 +248,8 @@ fn no_number_is_too_large() {
             "{{\"Event\":\"SparkListenerJobEnd\",\"Job ID\":1,\"Completion Time\":{to}}}\n"
         );
     }
-    let all = "\"Executor Run Time\":M,\"Executor CPU Time\":M,\"JVM GC Time\":M,\"Memory Bytes Spilled\":M,\"Disk Bytes Spilled\":M,\"Shuffle Read Metrics\":{\"Remote Blocks Fetched\":M,\"Local Blocks Fetched\":M,\"Remote Bytes Read\":M,\"Local Bytes Read\":M,\"Total Records Read\":M,\"Fetch Wait Time\":M,\"Remote Requests Duration\":M},\"Shuffle Write Metrics\":{\"Shuffle Bytes Written\":M,\"Shuffle Write Time\":M,\"Shuffle Records Written\":M}";
-    let all = all.replace('M', &u64::MAX.to_string());
+    let all = "\"Executor Run Time\":#,\"Executor CPU Time\":#,\"JVM GC Time\":#,\"Memory Bytes Spilled\":#,\"Disk Bytes Spilled\":#,\"Shuffle Read Metrics\":{\"Remote Blocks Fetched\":#,\"Local Blocks Fetched\":#,\"Remote Bytes Read\":#,\"Local Bytes Read\":#,\"Total Records Read\":#,\"Fetch Wait Time\":#,\"Remote Requests Duration\":#},\"Shuffle Write Metrics\":{\"Shuffle Bytes Written\":#,\"Shuffle Write Time\":#,\"Shuffle Records Written\":#}";
+    let all = all.replace('#', &u64::MAX.to_string());
     for stage in [1, 1, 2, u64::MAX] {
         log += &format!("{{\"Event\":\"SparkListenerTaskEnd\",\"Stage ID\":{stage},\"Task Info\":{{\"Launch Time\":1,\"Finish Time\":{most}}},\"Task Metrics\":{{{all}}}}}\n");
         log += "{\"Event\":\"SparkListenerExecutorAdded\",\"Executor Info\":{\"Host\":\"h\",\"Total Cores\":18446744073709551615}}\n";
@@ -262,5 +262,9 @@ fn no_number_is_too_large() {
     for option in ["--json", "--csv", "--stages=9"] {
         let output = run(&[OsStr::new(option), place.0.as_os_str()]);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
+        if option == "--json" {
+            let totals = &json(&output)["applications"][0]["totals"];
+            assert_eq!(totals["remote_blocks"], u64::MAX, "{totals}");
+        }
     }
 }
