@@ -4,6 +4,7 @@
 use super::listener::{AcceptedSocket, ListenSocket};
 use super::strangers::Origin;
 use crate::rare_log::RareLog;
+use faro_sync::clock;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -68,7 +69,7 @@ impl<L: ListenSocket> ListenerState<L> {
         match self.listener.accept() {
             Ok(AcceptedSocket::Taken(socket, origin)) => AcceptResult::Taken(socket, origin),
             Ok(AcceptedSocket::Refused(error)) => {
-                if let Some(left_out) = self.refused.at(Instant::now()) {
+                if let Some(left_out) = self.refused.at(clock::now()) {
                     log::warn!("refused a same-host connection: {error}{left_out}");
                 }
                 AcceptResult::Refused
@@ -80,7 +81,7 @@ impl<L: ListenSocket> ListenerState<L> {
                 }
                 io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => AcceptResult::Gone,
                 _ => {
-                    let now = Instant::now();
+                    let now = clock::now();
                     if let Some(left_out) = self.not_accepted.at(now) {
                         log::warn!("cannot accept connections for now: {error}{left_out}");
                     }

@@ -18,6 +18,7 @@ use crate::{
     RemoteRange, Revoked, Waker,
 };
 use faro_secure::Protection;
+use faro_sync::clock;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -159,7 +160,7 @@ impl<D: Driver> Reactor<D> {
         if self.acceptor.has_more() {
             self.accept();
         }
-        let now = Instant::now();
+        let now = clock::now();
         self.acceptor.expire(now);
         self.table.expire(now);
         self.table.flush();
@@ -178,7 +179,7 @@ impl<D: Driver> Reactor<D> {
             || self.table.has_unread()
             || self.acceptor.has_more()
             || (!timeout.is_zero() && device_turn::arm(&mut self.table));
-        let now = Instant::now();
+        let now = clock::now();
         let deadlines = [self.table.next_deadline(), self.acceptor.paused_until()];
         let timeout = match deadlines.into_iter().flatten().min() {
             _ if busy => Duration::ZERO,

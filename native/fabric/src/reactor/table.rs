@@ -15,6 +15,7 @@ use crate::session::socket::Socket as _;
 use crate::session::state::{ConnectionPhase, Session};
 use crate::session::transport::Holder;
 use crate::{CloseReason, ConnectionId, Event, FabricError, Identity, Revoked};
+use faro_sync::clock;
 use std::io;
 use std::time::Instant;
 
@@ -117,7 +118,7 @@ impl<D: Carrier> ConnectionTable<D> {
             let detail = "it has not proven who it is, and others wait".to_owned();
             self.close(displaced, CloseReason::Lost { detail });
         }
-        let now = Instant::now();
+        let now = clock::now();
         let deadline = self.newcomers.deadline_of_strangers(now);
         match self.adopt(socket, None, deadline) {
             Ok(connection) => self.newcomers.came(connection, origin),
@@ -271,7 +272,7 @@ impl<D: Carrier> ConnectionTable<D> {
         } = ended;
         self.newcomers.ended(connection, session.deadline);
         let remains = report_end(&mut session, state, &mut self.common, reason, told);
-        let deadline = Instant::now() + self.common.shared.bounds.linger;
+        let deadline = clock::now() + self.common.shared.bounds.linger;
         let lingers = (told || remains.is_some()) && self.lingering.takes(session.phase, &socket);
         if lingers {
             self.lingering.insert(connection, socket, deadline, remains);
