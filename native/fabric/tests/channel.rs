@@ -39,9 +39,7 @@ const UNITS: usize = 2 + MESSAGES.len();
 fn tampered(tamper: &mut Tamper<'_>) -> (Stage, Option<CloseReason>) {
     let mut stage = Stage::sealed();
     let mut said = 0;
-    let deadline = Instant::now() + TIMEOUT;
     while stage.acceptor.messages().len() < MESSAGES.len() && stage.told().is_none() {
-        assert!(Instant::now() < deadline, "still running");
         stage.step(&mut |way, number, unit| match way {
             Way::Up => tamper(number, unit),
             Way::Down => vec![unit],
@@ -175,9 +173,7 @@ fn a_recorded_connection_cannot_be_played_again() {
     replay.write_all(&recorded).unwrap();
     replay.set_nonblocking(true).unwrap();
     let mut answer = Vec::new();
-    let deadline = Instant::now() + TIMEOUT;
     loop {
-        assert!(Instant::now() < deadline, "the replay is not ended");
         stage.acceptor.poll();
         match replay.read_to_end(&mut answer) {
             Ok(_) => break,
@@ -328,7 +324,6 @@ fn shm_refuses_a_peer_that_is_protected_in_the_other_way() {
             .connect(&location, &expected, deadline)
             .unwrap();
         while connector.connection.is_none() && connector.closed().is_none() {
-            assert!(Instant::now() < deadline, "neither open nor closed");
             connector.poll();
             acceptor.poll();
         }
@@ -343,7 +338,7 @@ fn shm_refuses_a_peer_that_is_protected_in_the_other_way() {
         }
         connector.say(ROW);
         while acceptor.messages().is_empty() {
-            assert!(Instant::now() < deadline, "no message");
+            assert!(connector.closed().is_none(), "{:?}", connector.closed());
             connector.poll();
             acceptor.poll();
         }

@@ -277,14 +277,13 @@ fn a_slow_hello_is_not_waited_for() {
     let mut stage = Stage::with_hello_timeout_ms(30);
     let mut attacker = stage.dial();
     let bytes = hello(stage.endpoint);
-    // A byte now and then does not win time.
-    let mut sent = 0;
-    while sent < bytes.len() - 1 && attacker.write_all(&bytes[sent..=sent]).is_ok() {
-        sent += 1;
+    stage.until("its connection", |stage| stage.counter("connections") == 2);
+    // A byte in each millisecond does not win time.
+    for byte in &bytes[..30] {
+        assert_eq!(stage.counter("handshakes_failed"), 0, "too early");
+        attacker.write_all(&[*byte]).unwrap();
         stage.exchange();
-        if stage.counter("handshakes_failed") > 0 {
-            break;
-        }
+        stage.pass_a_millisecond();
     }
     let text = stage.goodbye(attacker);
     assert!(

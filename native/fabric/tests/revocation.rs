@@ -86,7 +86,7 @@ fn no_read_is_done_with_bytes_of_the_next_use() {
         let _reading = reading;
         let (mut fabric, pool) = fabric(1);
         let location: String = location.recv().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(3_600);
         let connection = fabric
             .connect(&location, &Identity::public(2), deadline)
             .unwrap();

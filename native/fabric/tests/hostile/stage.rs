@@ -8,21 +8,26 @@ use faro_fabric::{
 };
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
+use faro_sync::clock;
+use faro_sync::simulated::Simulated;
 use faro_wire::{crc32c, kind, FrameHeader};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use zerocopy::IntoBytes;
 
 /// Bound of the fabric under attack.
 pub const CONNECTIONS: usize = 100;
 /// Number of connections that may have proven nothing.
 pub const STRANGERS: usize = 50;
-const TIMEOUT: Duration = Duration::from_secs(60);
 const FRIEND: u128 = 0xf21e_11d0;
 
+/// The clock of its fabrics stands still until the test moves it, so that no bound of time is reached by itself,
+/// however slow the machine is.
 pub struct Stage {
+    clock: Simulated,
+    now: Duration,
     /// Under attack.
     fabric: TcpFabric,
     pool: Arc<Pool>,
@@ -94,9 +99,12 @@ impl Stage {
 
     fn with_bounds(bounds: Bounds) -> Self {
         let endpoint = 0x1009;
+        let clock = Simulated::begin(1, u8::MAX);
         let (fabric, pool) = fabric(endpoint, bounds);
         let (friend, friends_pool) = self::fabric(FRIEND, Bounds::default());
         let mut stage = Self {
+            clock,
+            now: Duration::ZERO,
             fabric,
             pool,
             endpoint,
@@ -110,7 +118,7 @@ impl Stage {
             sent: 0,
         };
         let location = stage.fabric.location();
-        let deadline = Instant::now() + TIMEOUT;
+        let deadline = clock::now() + Duration::from_secs(10);
         let arrived = stage
             .friend
             .connect(&location, &Identity::public(endpoint), deadline)
@@ -148,10 +156,15 @@ impl Stage {
         }
     }
 
-    pub fn until(&mut self, what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
-        let deadline = Instant::now() + TIMEOUT;
+    /// Moves the clock by a millisecond.
+    pub fn pass_a_millisecond(&mut self) {
+        self.now += Duration::from_millis(1);
+        self.clock.set(self.now);
+    }
+
+    /// Waits without a deadline: the condition must come about.
+    pub fn until(&mut self, _what: &str, mut condition: impl FnMut(&mut Self) -> bool) {
         while !condition(self) {
-            assert!(Instant::now() < deadline, "gave up waiting for {what}");
             self.step();
         }
     }
@@ -235,6 +248,7 @@ impl Stage {
         socket.set_nonblocking(true).unwrap();
         self.until("WELCOME", |_| {
             match socket.read(&mut welcome[read..]) {
+                Ok(0) => panic!("the connection was closed"),
                 Ok(bytes) => read += bytes,
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
             }
