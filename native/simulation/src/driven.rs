@@ -42,19 +42,8 @@ impl DrivenNetwork {
     #[must_use]
     pub fn new(kind: FabricKind, seed: u64) -> Self {
         CLOCK.set(Some(Simulated::begin(seed, u8::MAX)));
-        let conditions = Conditions {
-            latency: Duration::from_micros(5),
-            jitter: Duration::from_micros(2),
-            bandwidth: 1 << 30,
-            window: 1 << 20,
-            queued_bytes: 64 << 20,
-            queued_posts: 1_024,
-            exposures: 65_536,
-            corrupt: 0,
-            silent_losses: 0,
-        };
         let core = Core::new(Dice::new(seed), Trace::new(false));
-        let network = Network::new(conditions);
+        let network = Network::new(Conditions::FAST);
         let world = Arc::new(Mutex::new(World { core, network }));
         let due = Arc::default();
         Self { world, due, kind }

@@ -10,6 +10,7 @@
 //!   caller       checks that requests get the right bytes
 //!   fabric       connects an endpoint's progress threads to the network
 //!   driven       the network without endpoints, for the conformance suite
+//!   virtual_network  endpoints and scripted peers, for a test that says itself what happens
 //!   network      connections: packets that are queued, on their way, lost
 //!   core         the time, the dice, the agenda, the trace
 //!   step         the steps of a run
@@ -42,6 +43,7 @@ mod run;
 mod slow_link;
 mod step;
 mod trace;
+mod virtual_network;
 
 pub use driven::DrivenNetwork;
 pub use hosts::{Cluster, HostConnections};
@@ -49,6 +51,7 @@ pub use outputs::MapOutputs;
 pub use plan::Profile;
 pub use report::{Report, Violation};
 pub use slow_link::SlowLinks;
+pub use virtual_network::{Resolver, VirtualNetwork};
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 

@@ -28,6 +28,19 @@ pub(crate) struct Conditions {
 }
 
 impl Conditions {
+    /// A fast network that loses and changes nothing.
+    pub(crate) const FAST: Self = Self {
+        latency: Duration::from_micros(5),
+        jitter: Duration::from_micros(2),
+        bandwidth: 1 << 30,
+        window: 1 << 20,
+        queued_bytes: 64 << 20,
+        queued_posts: 1_024,
+        exposures: 65_536,
+        corrupt: 0,
+        silent_losses: 0,
+    };
+
     pub(crate) fn roll(dice: &mut Dice) -> Self {
         let micros = Duration::from_micros;
         Self {

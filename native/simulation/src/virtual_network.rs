@@ -1,0 +1,251 @@
+//! Endpoints and peers that follow a script, on the simulated network, for a test that says itself
+//! what happens when.
+//!
+//! The test makes requests, and lets virtual time pass until a condition holds. Timeouts,
+//! back-offs and rates have the lengths that ship, and take no time. What a test sees of them does
+//! not depend on the speed of the machine.
+
+use crate::core::{Core, Time};
+use crate::dice::Dice;
+use crate::fabric::{SimulatedFabric, World};
+use crate::network::{Conditions, Network, Pace};
+use crate::node::Planned;
+use crate::step::RunStep;
+use crate::trace::Trace;
+use faro_endpoint::{Config, Endpoint, EndpointError, OutputFiles, Stepped, Turn};
+use faro_fabric::{Fabric, FabricKind, Identity, OwnIdentity};
+use faro_secure::{Secret, StaticKey};
+use faro_sync::lock;
+use faro_sync::simulated::Simulated;
+use faro_wire::OutputId;
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Virtual time within which a condition must come about.
+const PATIENCE: Duration = Duration::from_secs(2 * 3_600);
+/// Time that a read of a file and an answer of the Java side take.
+const SHORT: Duration = Duration::from_micros(100);
+
+/// Says where map outputs are, as the Java side of an endpoint does. `None`: it gives no answer.
+pub type Resolver = Box<dyn Fn(OutputId) -> Option<Option<OutputFiles>>>;
+
+/// A process of the network.
+enum VirtualProcess {
+    Endpoint {
+        endpoint: Box<Stepped>,
+        resolver: Resolver,
+        planned: Planned,
+    },
+    /// Takes a turn, in which it may poll its fabric.
+    Peer(Box<dyn FnMut()>),
+    /// It takes its turn, or did not start.
+    Absent,
+}
+
+/// A network without faults, whose processes run only while the test waits. Its thread has virtual
+/// time until it is dropped.
+pub struct VirtualNetwork {
+    world: Arc<Mutex<World>>,
+    /// By the number of their site in the network; each has one fabric.
+    processes: RefCell<Vec<VirtualProcess>>,
+    kind: FabricKind,
+    // The last one, because processes that are dropped ask for the time.
+    simulated: Simulated,
+}
+
+impl VirtualNetwork {
+    /// Returns a network between fabrics of one kind.
+    ///
+    /// # Panics
+    /// Panics if this thread simulates already.
+    #[must_use]
+    pub fn new(kind: FabricKind) -> Self {
+        let simulated = Simulated::begin(1, u8::MAX);
+        let core = Core::new(Dice::new(1), Trace::new(false));
+        let network = Network::new(Conditions::FAST);
+        Self {
+            world: Arc::new(Mutex::new(World { core, network })),
+            processes: RefCell::default(),
+            kind,
+            simulated,
+        }
+    }
+
+    /// Starts an endpoint. Of `config`, what opens fabrics is not used.
+    ///
+    /// # Errors
+    /// Fails as `Endpoint::start` does.
+    pub fn endpoint(
+        &self,
+        config: Config,
+        resolver: Resolver,
+    ) -> Result<Arc<Endpoint>, EndpointError> {
+        let site = self.next_site();
+        let number = site as u128 + 1;
+        let key = StaticKey::public(number).map_err(|_| EndpointError::Closed)?;
+        let secret = Secret::new([number as u8; 32]);
+        let stepped = Stepped::start(config, key, secret, |identity, _| {
+            vec![Box::new(self.fabric(identity)) as Box<dyn Fabric>]
+        })?;
+        let endpoint = Arc::clone(stepped.endpoint());
+        let process = VirtualProcess::Endpoint {
+            endpoint: Box::new(stepped),
+            resolver,
+            planned: Planned::default(),
+        };
+        self.enter(site, process);
+        Ok(endpoint)
+    }
+
+    /// Adds a peer. `play` takes its fabric and returns what it does in a turn. It has one when
+    /// something has happened and when its last poll has waited for long enough.
+    pub fn peer(&self, own: &OwnIdentity, play: impl FnOnce(Box<dyn Fabric>) -> Box<dyn FnMut()>) {
+        let site = self.next_site();
+        let play = play(Box::new(self.fabric(own)));
+        self.enter(site, VirtualProcess::Peer(play));
+    }
+
+    /// Returns the time since the network began.
+    #[must_use]
+    pub fn now(&self) -> Duration {
+        lock(&self.world).core.now
+    }
+
+    /// Lets time pass until the condition holds. It is looked at after each step.
+    ///
+    /// # Panics
+    /// Panics if it does not hold within two hours.
+    pub fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
+        let end = self.now() + PATIENCE;
+        while !condition() {
+            assert!(self.step(end), "{what} did not come about in two hours");
+        }
+    }
+
+    /// Lets that time pass.
+    pub fn pass(&self, time: Duration) {
+        let end = self.now() + time;
+        while self.step(end) {}
+    }
+
+    fn next_site(&self) -> usize {
+        lock(&self.world).network.sites.len()
+    }
+
+    fn fabric(&self, identity: &Identity) -> SimulatedFabric {
+        let place = (self.next_site(), 0);
+        SimulatedFabric::new(&self.world, place, self.kind, identity, Pace::FAST)
+    }
+
+    fn enter(&self, site: usize, process: VirtualProcess) {
+        let mut processes = self.processes.borrow_mut();
+        processes.resize_with(site, || VirtualProcess::Absent);
+        processes.push(process);
+        let World { core, network } = &mut *lock(&self.world);
+        network.wake(core, site);
+    }
+
+    /// Takes the next step before `end`. Returns false if there is none.
+    fn step(&self, end: Time) -> bool {
+        let step = {
+            let World { core, network } = &mut *lock(&self.world);
+            for site in 0..network.sites.len() {
+                if network.sites[site].take_ring() {
+                    network.wake(core, site);
+                }
+            }
+            let step = core.next(end);
+            self.simulated.set(core.now);
+            match step {
+                None => return false,
+                Some((_, RunStep::Network(step))) => {
+                    network.step(core, step);
+                    return true;
+                }
+                Some((at, RunStep::Turn { site })) => {
+                    let its = &mut network.sites[site];
+                    if its.turn_at != Some(at) {
+                        return true;
+                    }
+                    (its.turn_at, its.last_turn) = (None, at);
+                    RunStep::Turn { site }
+                }
+                Some((_, step)) => step,
+            }
+        };
+        match step {
+            RunStep::Turn { site } => self.with(site, |process| process.turn()),
+            RunStep::Files { node } => self.with(node, VirtualProcess::read_files),
+            RunStep::Questions { node } => self.with(node, VirtualProcess::answer_questions),
+            // All other steps are those of plans, which this network has not.
+            _ => {}
+        }
+        true
+    }
+
+    /// Lets a process do something, and plans what follows from it.
+    fn with(&self, site: usize, act: impl FnOnce(&mut VirtualProcess)) {
+        // A peer's turn may add processes.
+        let absent = VirtualProcess::Absent;
+        let mut process = std::mem::replace(&mut self.processes.borrow_mut()[site], absent);
+        act(&mut process);
+        process.follow(site, &mut lock(&self.world).core);
+        self.processes.borrow_mut()[site] = process;
+    }
+}
+
+impl VirtualProcess {
+    fn turn(&mut self) {
+        match self {
+            Self::Endpoint { endpoint, .. } => match endpoint.turn(0) {
+                Turn::Goes | Turn::WithoutFabric | Turn::Ended => {}
+            },
+            Self::Peer(turn) => turn(),
+            Self::Absent => {}
+        }
+    }
+
+    fn read_files(&mut self) {
+        if let Self::Endpoint {
+            endpoint, planned, ..
+        } = self
+        {
+            planned.files = false;
+            endpoint.read_files();
+        }
+    }
+
+    fn answer_questions(&mut self) {
+        if let Self::Endpoint {
+            endpoint,
+            resolver,
+            planned,
+        } = self
+        {
+            planned.questions = false;
+            let endpoint = endpoint.endpoint();
+            for id in endpoint.unresolved(64, Duration::ZERO) {
+                if let Some(found) = resolver(id) {
+                    endpoint.resolve(id, found);
+                }
+            }
+        }
+    }
+
+    /// Plans the steps that follow from the last one of the process at that site.
+    fn follow(&mut self, node: usize, core: &mut Core) {
+        let Self::Endpoint {
+            endpoint, planned, ..
+        } = self
+        else {
+            return;
+        };
+        if endpoint.has_files_to_read() && !std::mem::replace(&mut planned.files, true) {
+            core.at(core.now + SHORT, RunStep::Files { node });
+        }
+        if endpoint.has_questions() && !std::mem::replace(&mut planned.questions, true) {
+            core.at(core.now + SHORT, RunStep::Questions { node });
+        }
+    }
+}
