@@ -1,18 +1,25 @@
 //! A server without room for a request: those that it refuses keep their order.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
+#[path = "support/by_hand.rs"]
+mod by_hand;
 #[path = "support/scripted.rs"]
 mod scripted;
 mod support;
+#[path = "support/virtual_time.rs"]
+mod virtual_time;
 
-use faro_endpoint::{Config, Endpoint, FabricChoice};
-use scripted::Scripted;
+use faro_endpoint::FabricChoice;
+use faro_fabric::FabricKind;
+use faro_simulation::VirtualNetwork;
+use faro_wire::message::Fetch;
+use scripted::{Scripted, Stage};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{block, collect, config, counter};
+use support::{block, config, counter, TIMEOUT};
+use virtual_time::{collect, endpoint};
 
-const LONG: Duration = Duration::from_secs(120);
 const FIRST: i64 = 20;
 const LATER: i64 = 5;
 
@@ -26,10 +33,11 @@ fn refused_requests_keep_their_order() {
     );
     let has_room = Arc::new(AtomicBool::new(false));
     let mut first = None;
-    let server = Scripted::start(Box::new({
+    let network = VirtualNetwork::new(FabricKind::Tcp);
+    let script = Box::new({
         let (taken, refused) = (Arc::clone(&taken), Arc::clone(&refused));
         let has_room = Arc::clone(&has_room);
-        move |stage, peer, id, fetch, _| {
+        move |stage: &mut Stage, peer, id, fetch: Option<Fetch>, _: &_| {
             let Some(fetch) = fetch else {
                 return;
             };
@@ -49,27 +57,24 @@ fn refused_requests_keep_their_order() {
             }
             stage.answer(peer, id, &fetch, &[map as u8; 10]);
         }
-    }));
-    let client = Endpoint::start(Config {
-        request_timeout: LONG,
-        ..config("client", FabricChoice::Tcp)
-    })
-    .unwrap();
+    });
+    let server = Scripted::start_in(&network, script);
+    let client = endpoint(&network, config("client", FabricChoice::Tcp));
     let peer = client.add_peer(&server.card).unwrap();
-    let fetch = |map| client.fetch(peer, &[block(0, map, 0, 1)], LONG).unwrap();
+    let fetch = |map| client.fetch(peer, &[block(0, map, 0, 1)], TIMEOUT).unwrap();
     let mut ids: Vec<u64> = (0..FIRST).map(fetch).collect();
     // Long after all were refused once, only the first one asks.
     let many = 3 * FIRST as usize;
-    support::until("requests are refused", || {
+    network.until("requests are refused", || {
         refused.lock().unwrap().len() >= many
     });
     ids.extend((FIRST..FIRST + LATER).map(fetch));
     let more = many + 3;
-    support::until("one is refused again", || {
+    network.until("one is refused again", || {
         refused.lock().unwrap().len() >= more
     });
     has_room.store(true, Ordering::Release);
-    let mut fetched = collect(&client, &ids);
+    let mut fetched = collect(&network, &client, &ids);
     for (map, id) in ids.iter().enumerate() {
         let bytes = fetched.remove(id).unwrap().bytes();
         assert_eq!(bytes, [vec![map as u8; 10]]);
@@ -87,22 +92,24 @@ fn refused_requests_keep_their_order() {
 /// A request that a server refuses for its whole timeout fails, and so do those behind it.
 #[test]
 fn a_server_that_never_has_room_ends_the_wait() {
-    let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+    let network = VirtualNetwork::new(FabricKind::Tcp);
+    let script = Box::new(|stage: &mut Stage, peer, id, fetch: Option<Fetch>, _: &_| {
         if fetch.is_some() {
             stage.refuse(peer, id, 1, "");
         }
-    }));
-    let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
+    });
+    let server = Scripted::start_in(&network, script);
+    let client = endpoint(&network, config("client", FabricChoice::Tcp));
     let peer = client.add_peer(&server.card).unwrap();
     let short = Duration::from_millis(300);
     let fetch = |map| client.fetch(peer, &[block(0, map, 0, 1)], short).unwrap();
     let ids: Vec<u64> = (0..5).map(fetch).collect();
-    for (_, fetched) in collect(&client, &ids) {
+    for (_, fetched) in collect(&network, &client, &ids) {
         let failure = fetched.failure.unwrap();
         assert_eq!(failure.code, faro_wire::codes::FetchErrorCode::Refused);
     }
     let id = fetch(5);
-    assert!(collect(&client, &[id])
+    assert!(collect(&network, &client, &[id])
         .remove(&id)
         .unwrap()
         .failure

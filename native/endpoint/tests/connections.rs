@@ -2,9 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "support/by_hand.rs"]
+mod by_hand;
 #[path = "support/scripted.rs"]
 mod scripted;
 mod support;
+#[path = "support/turns.rs"]
+mod turns;
+#[path = "support/virtual_time.rs"]
+mod virtual_time;
 
 use faro_endpoint::{Config, Endpoint, FabricChoice};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
@@ -18,6 +24,8 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 use support::{block, collect, config, counter, fetch, pattern, until, Server, TIMEOUT};
+use turns::Turns;
+use virtual_time::{Theatre, VirtualServer};
 
 fn servers(fabric: FabricChoice) -> [Server; 2] {
     [0, 1].map(|n| {
@@ -141,7 +149,7 @@ fn an_endpoint_may_fetch_from_itself() {
 }
 
 /// Returns the bytes of the arena that are leased, without those of the chunk cache.
-fn beside_the_cache(server: &Server) -> u64 {
+fn beside_the_cache(server: &VirtualServer) -> u64 {
     let leased = counter(&server.endpoint, "pool.leasedBytes");
     leased.saturating_sub(counter(&server.endpoint, "region.cachedBytes"))
 }
@@ -150,32 +158,41 @@ fn beside_the_cache(server: &Server) -> u64 {
 /// left. Over RDMA their rings are returned with them.
 fn an_idle_cluster_has_no_connections(fabric: FabricChoice, name: &str) {
     const MEMBERS: usize = 4;
-    let servers: Vec<Server> = (0..MEMBERS as i64)
+    const IDLE: Duration = Duration::from_secs(60);
+    let turns = Turns::over(fabric);
+    let servers: Vec<VirtualServer> = (0..MEMBERS as i64)
         .map(|n| {
-            let server = Server::start(Config {
-                connection_idle: Duration::from_millis(200),
+            let config = Config {
+                connection_idle: IDLE,
                 ..config("server", fabric)
-            });
+            };
+            let server = VirtualServer::start(&turns, config);
             server.put(0, n, &[pattern(n as u64, 20_000)]);
             server
         })
         .collect();
     let gauge = format!("connections.{name}");
+    let connections = |server: &VirtualServer| counter(&server.endpoint, &gauge);
     let before: Vec<u64> = servers.iter().map(beside_the_cache).collect();
     // They come back when they are needed.
     for _ in 0..2 {
         for (me, client) in servers.iter().enumerate() {
             for (other, server) in servers.iter().enumerate().filter(|(at, _)| *at != me) {
                 let peer = server.peer_of(&client.endpoint);
-                let fetched = fetch(&client.endpoint, peer, &[block(0, other as i64, 0, 1)]);
+                let blocks = [block(0, other as i64, 0, 1)];
+                let fetched = virtual_time::fetch(&turns, &client.endpoint, peer, &blocks);
                 assert_eq!(fetched.bytes(), [pattern(other as u64, 20_000)]);
             }
         }
-        until("all connections are closed", || {
-            let closed = |server: &Server| counter(&server.endpoint, &gauge) == 0;
-            servers.iter().all(closed)
+        turns.pass(IDLE / 2);
+        for server in &servers {
+            assert_eq!(connections(server), MEMBERS as u64 - 1, "closed too early");
+        }
+        turns.pass(IDLE);
+        turns.until("all connections are closed", &mut || {
+            servers.iter().all(|server| connections(server) == 0)
         });
-        until("what they held is back", || {
+        turns.until("what they held is back", &mut || {
             servers.iter().map(beside_the_cache).eq(before.clone())
         });
     }

@@ -1,21 +1,36 @@
 //! Every failure ends in a clear error or in a second try, never in a wrong or a double byte.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "support/by_hand.rs"]
+mod by_hand;
 #[path = "support/scripted.rs"]
 mod scripted;
 mod support;
+#[path = "support/virtual_time.rs"]
+mod virtual_time;
 
 use faro_endpoint::{Endpoint, EndpointError, FabricChoice};
+use faro_fabric::FabricKind;
+use faro_simulation::VirtualNetwork;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::{kind, Card};
-use scripted::{card, Scripted};
+use scripted::{card, Script, Scripted};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
-use support::{block, collect, config, counter, fetch, fetch_within, pattern, until, Server};
+use support::{block, collect, config, counter, fetch, pattern, until, Server};
+use virtual_time::VirtualServer;
 
 fn client() -> Arc<Endpoint> {
     Endpoint::start(config("client", FabricChoice::Tcp)).unwrap()
+}
+
+/// Starts a peer, and a client whose time is virtual.
+fn virtual_pair(script: Script) -> (VirtualNetwork, Scripted, Arc<Endpoint>) {
+    let network = VirtualNetwork::new(FabricKind::Tcp);
+    let server = Scripted::start_in(&network, script);
+    let client = virtual_time::endpoint(&network, config("client", FabricChoice::Tcp));
+    (network, server, client)
 }
 
 fn code(fetched: &support::Fetched) -> FetchErrorCode {
@@ -75,17 +90,16 @@ fn a_second_try_gets_only_what_is_missing() {
 
 #[test]
 fn a_silent_server_loses_its_connection_at_the_first_deadline() {
-    let server = Scripted::start(Box::new(|_, _, _, _, _| {}));
-    let client = client();
+    let (network, server, client) = virtual_pair(Box::new(|_, _, _, _, _| {}));
     let peer = client.add_peer(&server.card).unwrap();
     let (blocks, short) = ([block(0, 0, 0, 1)], Duration::from_millis(200));
-    let fetched = fetch_within(&client, peer, &blocks, short);
+    let fetched = virtual_time::fetch_within(&network, &client, peer, &blocks, short);
     assert_eq!(code(&fetched), FetchErrorCode::TimedOut);
-    until("the connection is closed", || {
+    network.until("the connection is closed", || {
         server.closed.lock().unwrap().len() == 1
     });
     // The route is in back-off: no later request waits for a deadline of its own.
-    let fetched = fetch(&client, peer, &blocks);
+    let fetched = virtual_time::fetch(&network, &client, peer, &blocks);
     assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
     let detail = fetched.failure.unwrap().detail;
     assert!(detail.contains("no progress for 200 ms"), "{detail}");
@@ -97,21 +111,21 @@ fn a_silent_server_loses_its_connection_at_the_first_deadline() {
 fn a_request_without_an_answer_runs_into_the_deadline() {
     let cancelled = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&cancelled);
-    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, message| {
-        if let Some(fetch) = &fetch {
-            if fetch.blocks[0] == block(0, 9, 0, 1) {
-                // The connection is alive.
-                stage.answer(peer, id, fetch, b"here");
+    let (network, server, client) =
+        virtual_pair(Box::new(move |stage, peer, id, fetch, message| {
+            if let Some(fetch) = &fetch {
+                if fetch.blocks[0] == block(0, 9, 0, 1) {
+                    // The connection is alive.
+                    stage.answer(peer, id, fetch, b"here");
+                }
             }
-        }
-        if fetch.is_none() && message.kind == kind::CANCEL {
-            // Too late: the client has given this up.
-            stage.respond(peer, id, &[3]);
-            stage.written(peer, id, &[(0, b"abc", 0)], true);
-            seen.fetch_add(1, Ordering::SeqCst);
-        }
-    }));
-    let client = client();
+            if fetch.is_none() && message.kind == kind::CANCEL {
+                // Too late: the client has given this up.
+                stage.respond(peer, id, &[3]);
+                stage.written(peer, id, &[(0, b"abc", 0)], true);
+                seen.fetch_add(1, Ordering::SeqCst);
+            }
+        }));
     let peer = client.add_peer(&server.card).unwrap();
     // A connection that is silent for this long counts as lost, so answers must come more often.
     let short = Duration::from_secs(1);
@@ -119,14 +133,17 @@ fn a_request_without_an_answer_runs_into_the_deadline() {
     let mut failure = None;
     while failure.is_none() {
         // Other requests are answered meanwhile, so that the connection is not silent.
+        network.pass(Duration::from_millis(100));
         let alive = client
             .fetch(peer, &[block(0, 9, 0, 1)], support::TIMEOUT)
             .unwrap();
         let mut answered = false;
         while !answered {
             let mut batch = Vec::new();
-            client.completions(16, support::TIMEOUT, &mut batch);
-            assert!(!batch.is_empty());
+            network.until("an answer", || {
+                client.completions(16, Duration::ZERO, &mut batch);
+                !batch.is_empty()
+            });
             for completion in batch {
                 answered |= completion.request == alive;
                 match completion.outcome {
@@ -140,12 +157,12 @@ fn a_request_without_an_answer_runs_into_the_deadline() {
     let failure = failure.unwrap();
     assert_eq!(failure.code, FetchErrorCode::TimedOut);
     assert!(failure.detail.contains("no progress for 1000 ms"));
-    until("late messages are dropped", || {
+    network.until("late messages are dropped", || {
         counter(&client, "lateMessages") == 2
     });
     assert_eq!(cancelled.load(Ordering::SeqCst), 1);
     assert_eq!(counter(&client, "timeouts"), 1);
-    until("leases come back", || {
+    network.until("leases come back", || {
         counter(&client, "pool.leasedBytes") == 0
     });
 }
@@ -201,6 +218,32 @@ fn an_owner_that_breaks_the_protocol_is_cut_off() {
 }
 
 #[test]
+fn a_route_that_failed_rests() {
+    let network = VirtualNetwork::new(FabricKind::Tcp);
+    let server = VirtualServer::start(&network, config("server", FabricChoice::Tcp));
+    let client = virtual_time::endpoint(&network, config("client", FabricChoice::Tcp));
+    server.put(0, 0, &[pattern(1, 10)]);
+    let right = Card::decode(&server.endpoint.card()).unwrap();
+    let location = &right.addresses[0].location;
+    let other = card(right.endpoint ^ 1, location);
+    let other = client.add_peer(&other).unwrap();
+    let absent = client.add_peer(&card(77, "node-77:0")).unwrap();
+    let blocks = [block(0, 0, 0, 1)];
+    for (peer, why) in [(other, "does not prove membership"), (absent, "node-77:0")] {
+        for _ in 0..3 {
+            let fetched = virtual_time::fetch(&network, &client, peer, &blocks);
+            assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
+            let detail = fetched.failure.unwrap().detail;
+            assert!(detail.contains(why), "{detail}");
+        }
+    }
+    assert_eq!(counter(&client, "routeBackoffs"), 2, "one of each");
+    let peer = server.peer_of(&client);
+    let fetched = virtual_time::fetch(&network, &client, peer, &blocks);
+    assert_eq!(fetched.bytes(), [pattern(1, 10)]);
+}
+
+#[test]
 fn nobody_there_and_somebody_else_there() {
     let client = client();
     let server = Server::start(config("server", FabricChoice::Tcp));
@@ -223,16 +266,11 @@ fn nobody_there_and_somebody_else_there() {
     let location = unused.local_addr().unwrap().to_string();
     drop(unused);
     let absent = client.add_peer(&card(77, &location)).unwrap();
-    for _ in 0..3 {
-        let fetched = fetch(&client, absent, &[block(0, 0, 0, 1)]);
-        assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
-        assert!(fetched.failure.unwrap().detail.contains(&location));
-    }
-    assert_eq!(
-        counter(&client, "routeBackoffs"),
-        2,
-        "a route that failed rests"
-    );
+    let fetched = fetch(&client, absent, &[block(0, 0, 0, 1)]);
+    assert_eq!(code(&fetched), FetchErrorCode::Unreachable);
+    assert!(fetched.failure.unwrap().detail.contains(&location));
+    // A further one would tell whether the route rests, which is for a while only.
+    assert_eq!(counter(&client, "routeBackoffs"), 2);
     let peer = server.peer_of(&client);
     assert_eq!(
         fetch(&client, peer, &[block(0, 0, 0, 1)]).bytes(),
@@ -309,15 +347,15 @@ fn a_server_without_room_is_asked_again_until_it_has_some() {
 
 #[test]
 fn a_server_that_never_has_room_ends_the_request_at_its_timeout() {
-    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+    let (network, server, client) = virtual_pair(Box::new(move |stage, peer, id, fetch, _| {
         if fetch.is_some() {
             // Longer than any client waits for one refusal.
             stage.refuse(peer, id, u32::MAX, "no room");
         }
     }));
-    let client = client();
     let peer = client.add_peer(&server.card).unwrap();
-    let fetched = fetch_within(
+    let fetched = virtual_time::fetch_within(
+        &network,
         &client,
         peer,
         &[block(0, 0, 0, 1)],
@@ -328,8 +366,9 @@ fn a_server_that_never_has_room_ends_the_request_at_its_timeout() {
 
 #[test]
 fn blocks_that_fill_the_arena_and_are_never_released_end_the_others() {
-    let server = Server::start(config("server", FabricChoice::Tcp));
-    let client = client();
+    let network = VirtualNetwork::new(FabricKind::Tcp);
+    let server = VirtualServer::start(&network, config("server", FabricChoice::Tcp));
+    let client = virtual_time::endpoint(&network, config("client", FabricChoice::Tcp));
     let peer = server.peer_of(&client);
     let part = pattern(3, 10 << 20);
     server.put(0, 0, &vec![part.clone(); 8]);
@@ -342,9 +381,9 @@ fn blocks_that_fill_the_arena_and_are_never_released_end_the_others() {
         })
         .collect();
     let (mut held, mut exhausted, mut ended) = (Vec::new(), 0, 0);
-    while ended < requests.len() {
+    network.until("the end of all", || {
         let mut batch = Vec::new();
-        client.completions(16, Duration::from_millis(100), &mut batch);
+        client.completions(16, Duration::ZERO, &mut batch);
         for completion in batch {
             ended += usize::from(completion.last);
             match &completion.outcome {
@@ -355,12 +394,14 @@ fn blocks_that_fill_the_arena_and_are_never_released_end_the_others() {
                 }
             }
         }
-    }
+        ended == requests.len()
+    });
     assert!(exhausted >= 1 && !held.is_empty(), "{exhausted} of 8");
     for completion in held.drain(..) {
         assert_eq!(support::blocks_of(&completion), [(0, part.clone())]);
     }
-    assert_eq!(fetch(&client, peer, &[block(0, 0, 0, 1)]).bytes(), [part]);
+    let fetched = virtual_time::fetch(&network, &client, peer, &[block(0, 0, 0, 1)]);
+    assert_eq!(fetched.bytes(), [part]);
 }
 
 #[test]

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/scripted.rs"]
-mod scripted;
 #[macro_use]
 mod support;
+#[path = "support/by_hand.rs"]
+mod by_hand;
+#[path = "support/scripted.rs"]
+mod scripted;
 
 use faro_endpoint::{Config, Endpoint, FabricChoice, Protection, Security};
 use faro_fabric::OwnIdentity;

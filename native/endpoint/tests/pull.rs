@@ -2,13 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/scripted.rs"]
-mod scripted;
 #[macro_use]
 mod support;
+#[path = "support/by_hand.rs"]
+mod by_hand;
 #[cfg(feature = "research")]
 #[path = "pull/regions.rs"]
 mod regions;
+#[path = "support/scripted.rs"]
+mod scripted;
 
 use faro_conformance::cases;
 use faro_endpoint::{

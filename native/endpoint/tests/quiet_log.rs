@@ -2,19 +2,27 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/scripted.rs"]
-mod scripted;
+#[path = "support/by_hand.rs"]
+mod by_hand;
 mod support;
+#[path = "support/turns.rs"]
+mod turns;
+#[path = "support/virtual_time.rs"]
+mod virtual_time;
 
+use by_hand::fabric_by_hand;
 use faro_endpoint::{Config, Endpoint, FabricChoice};
 use faro_fabric::{Event, Message, OwnIdentity};
 use faro_pool::Pool;
 use faro_secure::Protection;
+use faro_sync::clock;
 use faro_wire::message::Fetch;
 use faro_wire::{kind, Card};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-use support::{block, config, counter, until, MEMORY, TIMEOUT};
+use std::time::Duration;
+use support::{block, config, counter, MEMORY, TIMEOUT};
+use turns::Turns;
+use virtual_time::{endpoint, Theatre};
 
 struct Kept(Mutex<Vec<String>>);
 
@@ -35,19 +43,21 @@ fn lines(part: &str) -> usize {
     log.iter().filter(|line| line.contains(part)).count()
 }
 
-/// Connects, sends the message, and waits until the server has answered it or closed the connection.
-fn say(server: &Endpoint, message: &Message) {
+/// Connects, sends the message, and waits until the server has answered it or closed the connection. `each` is the time
+/// that passes until it is looked at again.
+fn say(turns: &Turns, server: &Endpoint, message: &Message, each: Duration) {
     let card = Card::decode(&server.card()).unwrap();
     let own = OwnIdentity::public(0xfa50_0000_0000_0001);
     let pool = Pool::new(MEMORY).unwrap();
-    let (_, mut fabric) = scripted::fabric_by_hand(FabricChoice::Tcp, own, Protection::Clear, pool);
+    let (_, mut fabric) = fabric_by_hand(FabricChoice::Tcp, own, Protection::Clear, pool);
     let location = &card.addresses[0].location;
-    let deadline = Instant::now() + TIMEOUT;
+    let deadline = clock::now() + TIMEOUT;
     let connected = fabric.connect(location, &support::identity(&card), deadline);
     let connection = connected.unwrap();
     let (mut events, mut over) = (Vec::new(), false);
-    until("an answer or the end", || {
-        fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
+    turns.until("an answer or the end", &mut || {
+        turns.pass(each);
+        fabric.poll(&mut events, Duration::ZERO).unwrap();
         for event in events.drain(..) {
             match event {
                 Event::Connected { .. } => {
@@ -62,28 +72,33 @@ fn say(server: &Endpoint, message: &Message) {
     });
 }
 
-fn impatient() -> Arc<Endpoint> {
+/// Time that the Java side may take to answer.
+const ANSWER: Duration = Duration::from_secs(30);
+
+fn server(turns: &Turns) -> Arc<Endpoint> {
     let config = Config {
-        request_timeout: Duration::from_millis(300),
+        request_timeout: ANSWER,
         ..config("server", FabricChoice::Tcp)
     };
-    Endpoint::start(config).unwrap()
+    endpoint(turns, config)
 }
 
 #[test]
 fn a_member_that_misbehaves_a_hundred_times_is_named_once() {
     log::set_logger(&LOG).unwrap();
     log::set_max_level(log::LevelFilter::Info);
-    let server = impatient();
+    // Less than a minute passes, by its clock.
+    let turns = Turns::over(FabricChoice::Tcp);
+    let server = server(&turns);
     let wrong = Message {
         kind: kind::CANCEL,
         id: 1,
         body: vec![1],
     };
     for _ in 0..100 {
-        say(&server, &wrong);
+        say(&turns, &server, &wrong, Duration::ZERO);
     }
-    until("all are closed", || {
+    turns.until("all are closed", &mut || {
         counter(&server, "connections.tcp") == 0
     });
     assert_eq!(lines("closing the connection"), 1);
@@ -94,7 +109,7 @@ fn a_member_that_misbehaves_a_hundred_times_is_named_once() {
     );
 
     // It asks for 200 outputs, and no thread of Java's says where they are.
-    let server = impatient();
+    let server = self::server(&turns);
     let asked = Fetch {
         deadline_ms: TIMEOUT.as_millis() as u32,
         writes_only: false,
@@ -106,10 +121,8 @@ fn a_member_that_misbehaves_a_hundred_times_is_named_once() {
         id: 1,
         body: asked.encode(),
     };
-    say(&server, &asked);
-    // The request itself may be over first: then what was answered is that.
-    until("the log names one", || lines("no answer from Java") > 0);
-    // Its threads have ended then, so the other 199 have been looked at, too.
-    server.close();
+    say(&turns, &server, &asked, Duration::from_secs(1));
+    // All 200 have been looked at then.
+    turns.pass(ANSWER + Duration::from_secs(1));
     assert_eq!(lines("no answer from Java"), 1);
 }

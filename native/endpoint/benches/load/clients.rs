@@ -93,7 +93,7 @@ pub fn run(options: &Options, card: &str) {
     let clients: Vec<Client> = (0..options.peers).map(start).collect();
     let stopped: Vec<Stopped> = (0..options.stopped)
         .map(|number| {
-            let mut peer = Stopped::connect(options.fabric, u128::from(number), &card);
+            let mut peer = Stopped::connect(options.fabric, u128::from(number), &card, || {});
             let pages = (options.block * options.blocks).div_ceil(256 << 10) as usize;
             for id in 0..(64 << 20) / (options.block * options.blocks) {
                 let wanted = clients[0].wanted(options, id);

@@ -12,6 +12,8 @@
 
 #![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
 
+#[path = "../../tests/support/by_hand.rs"]
+mod by_hand;
 mod clients;
 mod options;
 mod server;

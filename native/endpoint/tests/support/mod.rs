@@ -26,14 +26,15 @@ macro_rules! over_every_fabric {
 use faro_endpoint::{Completion, Config, Endpoint, FabricChoice, FetchFailure, OutputFiles};
 use faro_wire::{BlockId, OutputId};
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Of requests, and of what tests wait for: a guest may have a small share of a processor.
-pub const TIMEOUT: Duration = Duration::from_secs(60);
+/// Of requests whose timeout is not the subject: no machine is so slow.
+pub const TIMEOUT: Duration = Duration::from_secs(3_600);
 pub const MEMORY: u64 = 64 << 20;
 
 pub fn config(name: &str, fabric: FabricChoice) -> Config {
@@ -208,33 +209,40 @@ pub fn blocks_of(completion: &Completion) -> Vec<(u32, Vec<u8>)> {
     blocks
 }
 
-/// Collects the completions of `requests` until each has had its last one.
-pub fn collect(client: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
-    let mut open: HashMap<u64, Fetched> = requests
-        .iter()
-        .map(|id| {
-            (
-                *id,
-                Fetched {
-                    blocks: Vec::new(),
-                    failure: None,
-                    completions: 0,
-                },
-            )
-        })
-        .collect();
-    let mut done = HashMap::new();
-    let deadline = Instant::now() + 3 * TIMEOUT;
-    while !open.is_empty() {
-        assert!(
-            Instant::now() < deadline,
-            "{} requests never ended",
-            open.len()
-        );
+/// What has come of requests.
+pub struct Collected {
+    open: HashMap<u64, Fetched>,
+    pub done: HashMap<u64, Fetched>,
+}
+
+impl Collected {
+    /// Nothing has come of these requests.
+    pub fn of(requests: &[u64]) -> Self {
+        let nothing = |id: &u64| {
+            let fetched = Fetched {
+                blocks: Vec::new(),
+                failure: None,
+                completions: 0,
+            };
+            (*id, fetched)
+        };
+        Self {
+            open: requests.iter().map(nothing).collect(),
+            done: HashMap::new(),
+        }
+    }
+
+    pub fn all_have_ended(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Takes the next completions, and waits up to that time for the first one.
+    pub fn take(&mut self, client: &Endpoint, wait: Duration) {
         let mut batch = Vec::new();
-        client.completions(64, Duration::from_millis(200), &mut batch);
+        client.completions(64, wait, &mut batch);
         for completion in batch {
-            let fetched = open
+            let fetched = self
+                .open
                 .get_mut(&completion.request)
                 .expect("a completion after the last");
             fetched.completions += 1;
@@ -252,11 +260,19 @@ pub fn collect(client: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
             }
             if completion.last {
                 let id = completion.request;
-                done.insert(id, open.remove(&id).unwrap());
+                self.done.insert(id, self.open.remove(&id).unwrap());
             }
         }
     }
-    done
+}
+
+/// Collects the completions of `requests` until each has had its last one.
+pub fn collect(client: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
+    let mut collected = Collected::of(requests);
+    while !collected.all_have_ended() {
+        collected.take(client, TIMEOUT);
+    }
+    collected.done
 }
 
 pub fn fetch(client: &Endpoint, peer: u64, blocks: &[BlockId]) -> Fetched {
@@ -285,17 +301,24 @@ pub fn counter(endpoint: &Endpoint, name: &str) -> u64 {
 /// Waits until no block and no offered buffer holds memory. What RDMA connections hold while they live
 /// does not count, nor does the chunk cache.
 pub fn until_leases_are_back(endpoint: &Endpoint) {
-    until("leases come back", || {
-        let rings = counter(endpoint, "connectionBytes");
-        counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.cachedBytes")
-    });
+    until("leases come back", || leases_are_back(endpoint));
 }
 
-/// Waits for a condition that other threads bring about.
+pub fn leases_are_back(endpoint: &Endpoint) -> bool {
+    let rings = counter(endpoint, "connectionBytes");
+    counter(endpoint, "pool.leasedBytes") == rings + counter(endpoint, "region.cachedBytes")
+}
+
+/// Waits for a condition that other threads bring about. It has no deadline, because a slow machine is no failure: a test
+/// program that makes no progress is killed from outside.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + TIMEOUT;
+    let (begun, mut told) = (Instant::now(), false);
     while !condition() {
-        assert!(Instant::now() < deadline, "{what} did not come about");
+        if !told && begun.elapsed() > Duration::from_secs(60) {
+            told = true;
+            // The harness keeps what a macro prints, and who is killed shows nothing.
+            let _ = writeln!(std::io::stderr(), "still waiting: {what}");
+        }
         std::thread::yield_now();
     }
 }

@@ -1,17 +1,14 @@
 //! A peer that follows a script instead of the protocol, on a real fabric.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
-#[path = "by_hand.rs"]
-mod by_hand;
-
-#[allow(unused_imports)] // Each test binary uses its own part.
-pub use by_hand::fabric_by_hand;
+use crate::by_hand::fabric_by_hand;
 use faro_endpoint::FabricChoice;
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, Message, OwnIdentity, RemoteRange, Write,
 };
 use faro_pool::{Pool, Purpose, PAGE_BYTES};
 use faro_secure::Protection;
+use faro_simulation::VirtualNetwork;
 use faro_wire::message::{
     BlockEntry, DataWritten, Failed, FailureCode, Fetch, FetchResponse, RemoteBuffer, WrittenBuffer,
 };
@@ -180,7 +177,7 @@ impl Scripted {
         own: OwnIdentity,
         protection: Protection,
         to: Option<Vec<u8>>,
-        mut script: Script,
+        script: Script,
     ) -> Self {
         let pool = Pool::new(crate::support::MEMORY).unwrap();
         let endpoint = own.endpoint;
@@ -194,37 +191,23 @@ impl Scripted {
             let peer = crate::support::identity(&to);
             fabric.connect(&address.location, &peer, deadline).unwrap();
         }
-        let (stop, closed, connected) = (
+        let (stop, connected) = (
             Arc::new(AtomicBool::new(false)),
-            Arc::new(Mutex::new(Vec::new())),
             Arc::new(AtomicBool::new(false)),
         );
+        let closed: Arc<Mutex<Vec<CloseReason>>> = Arc::default();
+        let mut play = Play {
+            stage: Stage { fabric, pool },
+            script,
+            events: Vec::new(),
+            connected: Arc::clone(&connected),
+            closed: Arc::clone(&closed),
+        };
         let thread = std::thread::spawn({
-            let (stop, closed) = (Arc::clone(&stop), Arc::clone(&closed));
-            let connected = Arc::clone(&connected);
+            let stop = Arc::clone(&stop);
             move || {
-                let mut stage = Stage { fabric, pool };
-                let mut events = Vec::new();
                 while !stop.load(Ordering::Acquire) {
-                    stage
-                        .fabric
-                        .poll(&mut events, Duration::from_millis(5))
-                        .unwrap();
-                    for event in events.drain(..) {
-                        match event {
-                            Event::Message {
-                                connection: peer,
-                                message,
-                            } => {
-                                let fetch = (message.kind == kind::FETCH)
-                                    .then(|| Fetch::decode(&message.body).unwrap());
-                                script(&mut stage, peer, message.id, fetch, &message);
-                            }
-                            Event::Connected { .. } => connected.store(true, Ordering::Release),
-                            Event::Closed { reason, .. } => closed.lock().unwrap().push(reason),
-                            _ => {}
-                        }
-                    }
+                    play.turn();
                 }
             }
         });
@@ -234,6 +217,71 @@ impl Scripted {
             closed,
             stop,
             thread: Some(thread),
+        }
+    }
+
+    /// Starts a peer in a network with virtual time.
+    pub fn start_in(network: &VirtualNetwork, script: Script) -> Self {
+        Self::start_in_as(network, 0xfa50_0000_0000_0001, script)
+    }
+
+    /// Starts a peer with the keys of a chosen number in a network with virtual time.
+    pub fn start_in_as(network: &VirtualNetwork, number: u128, script: Script) -> Self {
+        let own = OwnIdentity::public(number);
+        let pool = Pool::new(crate::support::MEMORY).unwrap();
+        let connected = Arc::new(AtomicBool::new(false));
+        let closed: Arc<Mutex<Vec<CloseReason>>> = Arc::default();
+        let mut address = String::new();
+        network.peer(&own, |fabric| {
+            address = fabric.location();
+            let mut play = Play {
+                stage: Stage { fabric, pool },
+                script,
+                events: Vec::new(),
+                connected: Arc::clone(&connected),
+                closed: Arc::clone(&closed),
+            };
+            Box::new(move || play.turn())
+        });
+        Self {
+            card: card(own.endpoint, &address),
+            connected,
+            closed,
+            stop: Arc::default(),
+            thread: None,
+        }
+    }
+}
+
+/// A script that is played.
+struct Play {
+    stage: Stage,
+    script: Script,
+    events: Vec<Event>,
+    connected: Arc<AtomicBool>,
+    closed: Arc<Mutex<Vec<CloseReason>>>,
+}
+
+#[allow(dead_code)] // Each test binary uses its own part.
+impl Play {
+    /// Waits for events for a while, and handles them.
+    fn turn(&mut self) {
+        let (events, wait) = (&mut self.events, Duration::from_millis(5));
+        self.stage.fabric.poll(events, wait).unwrap();
+        for event in self.events.drain(..) {
+            match event {
+                Event::Message {
+                    connection: peer,
+                    message,
+                } => {
+                    let fetch = (message.kind == kind::FETCH)
+                        .then(|| Fetch::decode(&message.body).unwrap());
+                    (self.script)(&mut self.stage, peer, message.id, fetch, &message);
+                }
+                Event::Connected { .. } => self.connected.store(true, Ordering::Release),
+                Event::Closed { reason, .. } => self.closed.lock().unwrap().push(reason),
+                _ => {}
+            }
         }
     }
 }

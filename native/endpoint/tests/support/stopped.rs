@@ -2,19 +2,17 @@
 //! of a JVM.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
-#[path = "by_hand.rs"]
-mod by_hand;
-
-use by_hand::fabric_by_hand;
+use crate::by_hand::fabric_by_hand;
 use faro_endpoint::FabricChoice;
 use faro_fabric::{
     ConnectionId, Event, Exposure, Fabric, Identity, Message, OwnIdentity, RemoteRange,
 };
 use faro_pool::{Pool, Purpose, PAGE_BYTES, SLAB_BYTES};
 use faro_secure::Protection;
+use faro_sync::clock;
 use faro_wire::message::{Fetch, MoreBuffers, RemoteBuffer};
 use faro_wire::{kind, BlockId, Card};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[allow(dead_code)] // The benchmark uses its own part.
 pub struct Stopped {
@@ -26,21 +24,33 @@ pub struct Stopped {
 
 #[allow(dead_code)] // See above.
 impl Stopped {
-    /// Connects to the endpoint of that card. `number` tells peers from each other.
-    pub fn connect(choice: FabricChoice, number: u128, card: &[u8]) -> Self {
+    /// Connects to the endpoint of that card. `number` tells peers from each other. `meanwhile` lets the endpoint run, if
+    /// it does not by itself.
+    pub fn connect(
+        choice: FabricChoice,
+        number: u128,
+        card: &[u8],
+        mut meanwhile: impl FnMut(),
+    ) -> Self {
         let card = Card::decode(card).unwrap();
         let pool = Pool::new(2 * SLAB_BYTES as u64).unwrap();
         let identity = OwnIdentity::public(0xfa50_0000_0000_0000 + number);
         let page = pool.try_lease(PAGE_BYTES, Purpose::Read).unwrap();
         let (scheme, mut fabric) = fabric_by_hand(choice, identity, Protection::Clear, pool);
         let address = card.addresses.iter().find(|a| a.scheme == scheme).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        // No machine is so slow.
+        let deadline = clock::now() + Duration::from_secs(3_600);
         let peer = Identity::new(card.endpoint, &card.secret, None, "").unwrap();
         let connection = fabric.connect(&address.location, &peer, deadline).unwrap();
         let mut events = Vec::new();
         while !events.iter().any(|e| matches!(e, Event::Connected { .. })) {
-            assert!(Instant::now() < deadline, "the connection does not open");
-            fabric.poll(&mut events, Duration::from_millis(5)).unwrap();
+            for event in &events {
+                if let Event::Closed { reason, .. } = event {
+                    panic!("it does not open: {reason}");
+                }
+            }
+            meanwhile();
+            fabric.poll(&mut events, Duration::from_millis(1)).unwrap();
         }
         let exposed = fabric.expose(connection, Exposure::Writable(page));
         let page = exposed.unwrap_or_else(|_| panic!("a page cannot be exposed"));
