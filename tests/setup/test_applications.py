@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import platform
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import guard
@@ -229,3 +231,12 @@ def test_the_ceiling_counts_whatever_it_says(tmp_path):
 def test_what_waits_takes_half_a_processor(tmp_path):
     assert application(tmp_path, "a").halves == processors.ONE
     assert application(tmp_path, "a", waits=True).halves == processors.HALF
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_faults_need_a_library_that_injects_them(tmp_path, has):
+    jar = tmp_path / "faro.jar"
+    with zipfile.ZipFile(jar, "w") as written:
+        name = f"META-INF/native/linux-{platform.machine()}/libfaro_jni.so"
+        written.writestr(name, b"\0ELF FARO_FAULTS\0" if has else b"\0ELF\0")
+    assert launch.injects_faults(jar) == has

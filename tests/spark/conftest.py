@@ -8,12 +8,14 @@ import pytest
 from harness.scenarios import TIERS
 
 ROOT = Path(__file__).resolve().parents[2]
+# Of the tests: for this machine only, with a library that can inject faults.
+JAR = ROOT / "target" / "tests" / "faro-spark.jar"
 
 
 def pytest_addoption(parser):
     add = parser.getgroup("faro", "Spark with Faro").addoption
     add("--versions", nargs="+", metavar="V", help="names in tests/setup/spark-versions (all)")
-    add("--jar", type=Path, default=ROOT / "dist" / "faro-spark.jar")
+    add("--jar", type=Path, default=JAR)
     add("--conf", action="append", metavar="K=V", default=[], help="a setting of Faro's side")
     # Of tests/spark/run only.
     add("--tier", nargs="+", metavar="T", choices=TIERS, help=f"{', '.join(TIERS)} (test)")
@@ -34,7 +36,7 @@ def pytest_configure(config):
     config.flaky = []
     if not config.option.stock and not config.option.jar.is_file():
         raise pytest.UsageError(
-            f"{config.option.jar} is missing: run 'make jar' first, or pass --jar"
+            f"{config.option.jar} is missing: run 'make {JAR.relative_to(ROOT)}', or pass --jar"
         )
 
 

@@ -166,13 +166,15 @@ class Running:
     def _archive(self, one: Application) -> Path | None:
         if one.scenario.jvm_defaults or self._many[one.version] < WORTH_AN_ARCHIVE:
             return None
-        with self._archives[one.version]:
+        # What keeps it from being made keeps the application from running, which says so.
+        with self._archives[one.version], contextlib.suppress(RuntimeError, OSError):
             known = class_archive.found(one.version, self._jars.faro)
             if known:
                 return known
             spark_home.ensure(one.version)
             with processors.take(processors.ONE):
                 return class_archive.ensure(one.version, self._jars.faro, self._jars.jobs)
+        return None
 
 
 def started(work, *arguments) -> threading.Thread:

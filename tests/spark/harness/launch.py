@@ -1,7 +1,9 @@
 """Runs one application on a local-cluster and collects what it left behind."""
 
 import contextlib
+import functools
 import os
+import platform
 import re
 import shutil
 import signal
@@ -9,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +27,8 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 QUIET_ARCHIVE = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 # Executors end after the driver does, and write their last lines then.
 EXECUTORS_END = 20
+# Seconds for what JVMs that are late write of their threads.
+DUMPS_END = 5
 # How the lines begin by which an application of tests/spark/jobs shows that it gets on, and those
 # that say what it waits for. What is owed and does not come has leaked.
 MARKS = ("MARK ", "CASE ")
@@ -49,8 +54,12 @@ _running = set()
 def stop_all():
     """Ends all applications and services; the threads that wait for them go on."""
     for leader in list(_running):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(leader.pid, signal.SIGKILL)
+        signal_group(leader, signal.SIGKILL)
+
+
+def signal_group(leader, number):
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(leader.pid, number)
 
 
 def start_group(command, **options):
@@ -111,9 +120,8 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
         "spark.faro.fallback": scenario.fallback,
         **scenario.conf,
     }
-    if any(scenarios.FAULTY_LIBRARY in value for value in conf.values()):
-        library = str(build.faulty_library())
-        conf = {k: v.replace(scenarios.FAULTY_LIBRARY, library) for k, v in conf.items()}
+    if scenarios.FAULTS in conf and not injects_faults(faro_jar):
+        raise RuntimeError(f"{faro_jar} cannot inject faults; the jar of the tests can")
     conf = {k: v.replace(scenarios.SCRATCH, str(scratch)) for k, v in conf.items()}
     if scenarios.KEY_STORE in conf.values():
         store = str(key_store(place))
@@ -176,6 +184,14 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
     outcome.seconds = time.monotonic() - started
     collect_executor_logs(own_home / "work", outcome, log_dir)
     return outcome
+
+
+@functools.cache
+def injects_faults(faro_jar):
+    """Whether this machine's library in the jar can, as native/endpoint/src/faults.rs does it."""
+    name = f"META-INF/native/linux-{platform.machine()}/libfaro_jni.so"
+    with zipfile.ZipFile(faro_jar) as jar:
+        return b"FARO_FAULTS" in jar.read(name)
 
 
 def program_of(scenario, jobs_jar, scratch):
@@ -411,7 +427,10 @@ def drive(command, environment, place, limit=guard.CEILING, marks=False):
             outcome.late = guard.wait(driver, log, is_mark, silence, limit)
             outcome.exit_code = -1 if outcome.late else driver.returncode
         finally:
-            stop_group(driver, 0 if outcome.late else EXECUTORS_END)
+            if outcome.late:
+                # Each JVM writes what its threads do, for whoever looks into the logs.
+                signal_group(driver, signal.SIGQUIT)
+            stop_group(driver, DUMPS_END if outcome.late else EXECUTORS_END)
     outcome.driver_log = log.read_text(errors="replace")
     if outcome.late and (waits := outcome.waits_for()):
         outcome.late += f", waiting for: {'; '.join(waits)}"
@@ -555,6 +574,8 @@ def collect_executor_logs(work, outcome, log_dir):
     for stderr in sorted(work.glob("app-*/*/stderr")):
         text = stderr.read_text(errors="replace")
         outcome.executor_logs[stderr.parent.name] = text
+        if outcome.late:
+            text += (stderr.parent / "stdout").read_text(errors="replace")
         (log_dir / f"executor-{stderr.parent.name}.log").write_text(text)
 
 

@@ -1,6 +1,6 @@
 """Faults in transport, and memory that does not suffice."""
 
-from .model import ALL, AUTHENTICATE, CANDIDATE, FAULTY_LIBRARY, TRIED, Scenario
+from .model import ALL, AUTHENTICATE, CANDIDATE, FAULTS, TRIED, Scenario
 
 SOON_LATE = {"spark.faro.request.timeout": "500ms"}
 
@@ -11,11 +11,7 @@ def faults(name, plan, counters, conf=None, tier=ALL, finds=""):
     return Scenario(
         f"faults-{name}",
         ["groupByKey", "someTinyBlocks", "megabyteBlocks", "sqlJoin"],
-        {
-            "spark.executorEnv.FARO_FAULTS": plan,
-            "spark.executor.extraJavaOptions": f"-Dfaro.library.path={FAULTY_LIBRARY}",
-            **(conf or {}),
-        },
+        {FAULTS: plan, **(conf or {})},
         faro=TRIED,
         fallback="auto",
         faro_only=True,

@@ -81,8 +81,8 @@ TRIED = "tried"  # remote blocks came through Faro; fall-backs are allowed
 DECLINED = "declined"  # Faro left the shuffle to Spark; each process logged why, once
 ANY = "any"  # only the answers count
 
-# A library that was built with fault injection (native/endpoint/src/faults.rs), once per run.
-FAULTY_LIBRARY = "@faulty-library@"
+# What goes wrong in executors; it needs the jar of the tests (native/endpoint/src/faults.rs).
+FAULTS = "spark.executorEnv.FARO_FAULTS"
 # A key store with the one key and the one certificate of the application, and its password.
 KEY_STORE = "@key-store@"
 KEY_STORE_PASSWORD = "of-the-key-store"
