@@ -92,7 +92,8 @@ test: setup-tests $(TEST_JAR)
 	@tests/run
 
 test-all: setup-tests $(TEST_JAR) jar
-	@tests/run --tier all
+	@tests/setup/system witness
+	tests/run --tier all
 
 test-release-candidate: setup-tests $(TEST_JAR) jar release-files
 	@tests/run --tier candidate
