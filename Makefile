@@ -65,7 +65,7 @@ jar: setup $(JAR)
 $(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@tests/setup/build-jar $@ --command
 
-$(TEST_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
+$(TEST_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/native_build.py tests/setup/jar-contents tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@tests/setup/build-jar $@ --tests
 
 $(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup

@@ -82,7 +82,7 @@ SPARK = "tests/spark/run"
 GUESTS = "tests/softroce/suite"
 # The jar that users have; all other phases use the one of tests.
 RELEASED = "--jar dist/faro-spark.jar"
-SCRIPTS = "tests/setup/run-tests scripts tests/setup tests/release tests/plots tests/tpcds"
+SCRIPTS = "tests/setup/run-tests scripts tests/setup tests/plots tests/tpcds tests/demo"
 TEST = [
     setup("fetch", "tests/setup/spark_home.py 3.5.9 4.3.0", ONE),
     setup("build", "tests/setup/native_build.py"),
@@ -91,7 +91,7 @@ TEST = [
     # In two guests of a kernel that has RDMA devices; without such a kernel one line says so.
     parts("guests", f"{GUESTS} --tier test", closing_counts, 90),
     # Spark over RDMA: one application.
-    parts("rdma", f"{GUESTS} spark", closing_counts, 40),
+    parts("rdma", f"{GUESTS} --tier test spark", closing_counts, 40),
     Phase("java", "mvn -B -fae test", surefire_counts, 75, ONE),
     # The checks of `make check` that are programs of this repository.
     Phase("scripts", SCRIPTS, closing_counts, 30, ONE),
@@ -112,6 +112,8 @@ ALL_ELSE = [
     ),
     parts("native", f"{NATIVE} --tier all", cargo_counts, 200),
     parts("guests", f"{GUESTS} --tier all", closing_counts, 250),
+    # What `make jar` has built, and the layout of a release: bills of materials, licences, paths.
+    whole("artifacts", "tests/setup/run-tests artifacts tests/release", 30, ONE),
     # The crate `ibverbs` and Faro's own layer see the same device.
     parts("witness", "tests/rdma/run", closing_counts, 60),
     parts("loom", "tests/setup/loom --again", closing_counts, 45),

@@ -13,13 +13,13 @@ import pytest
 import spark_home
 
 TESTS = Path(__file__).resolve().parents[1]
-JAR = TESTS.parent / "dist" / "faro-spark.jar"
+JAR = TESTS.parent / "target" / "tests" / "faro-spark.jar"
 SPARK = "4.3.0"
 
 
 def test_the_programs_of_the_benchmarks_compile(tmp_path):
     if not JAR.exists():
-        pytest.skip(f"there is no {JAR}: run make jar")
+        pytest.fail(f"there is no {JAR}: run make target/tests/faro-spark.jar")
     home = spark_home.ensure(spark_home.versions_named([SPARK])[0])
     sources = [*(TESTS / "bench").rglob("*.java"), *(TESTS / "tpcds").glob("*.java")]
     built = subprocess.run(
