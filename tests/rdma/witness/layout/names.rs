@@ -1,7 +1,7 @@
 //! Makes the comparisons of `main.rs`: one for each assertion in Faro's own `layout.rs`, so that a
 //! type or a field that is added there is compared here too.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs};
 
 /// Below the repository.
@@ -20,14 +20,15 @@ const PRIVATE: (&str, [&str; 5]) = (
 );
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
-    let source = root.join(ASSERTIONS);
+    let directory = |name| PathBuf::from(env::var_os(name).expect("cargo sets it"));
+    let source = directory("CARGO_MANIFEST_DIR")
+        .join("../../..")
+        .join(ASSERTIONS);
     println!("cargo::rerun-if-changed={}", source.display());
     let text = fs::read_to_string(&source).expect("Faro's layout.rs can be read");
     let comparisons: String = text.lines().filter_map(comparison).collect();
-    let place = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    fs::write(place.join("comparisons.rs"), format!("[{comparisons}]"))
-        .expect("cargo's directory can be written");
+    let place = directory("OUT_DIR").join("comparisons.rs");
+    fs::write(place, format!("[{comparisons}]")).expect("cargo's directory can be written");
 }
 
 /// `(text, Faro's value, the bindings' value),` of a line such as
