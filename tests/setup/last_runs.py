@@ -4,7 +4,8 @@
 usage: last_runs.py     fails, and says why, where one is older than what a release is made of
 
 A run that passed adds its line; the file is committed, so that everybody sees how old a full run
-is. Documents may be newer than a run, nothing else.
+is. Documents may be newer than a run, nothing else. A line names the revision that the run began
+with, and the phases of which nothing could run on that machine: no release counts on such a line.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests" / "last-runs"
 COMMANDS = ("test-all", "test-release-candidate")
 HEADER = "# command revision date minutes machine: result\n"
+# In a result, before the phases of which nothing ran.
+WITHOUT = ", nothing of "
 
 
 class Run(NamedTuple):
@@ -70,19 +73,37 @@ def is_document(path: str) -> bool:
     return path.endswith(".md") or path.startswith("docs/images/") or path == "tests/last-runs"
 
 
-def add(command: str, minutes: float, result: str) -> str:
-    """Writes the line of a run that passed; what to do with it."""
-    revision = git("rev-parse", "--short=12", "HEAD") or "unknown"
-    changed = [
-        line[3:] for line in git("status", "--porcelain", "--untracked-files=all").splitlines()
-    ]
-    if not all(map(is_document, changed)):
+class State(NamedTuple):
+    """What a run tests: a commit, and the files that differ from it."""
+
+    revision: str
+    changed: tuple[str, ...]
+
+
+def state() -> State:
+    words = ["status", "--porcelain", "--untracked-files=all", "--no-renames"]
+    # What git says begins with the two letters of the first file, of which one may be a space.
+    changed = [line[2:].strip() for line in git(*words).splitlines()]
+    files = tuple(path for path in changed if not is_document(path))
+    return State(git("rev-parse", "--short=12", "HEAD") or "unknown", files)
+
+
+def add(command: str, began: State, minutes: float, result: str, without: list[str]) -> str:
+    """Writes the line of a run that passed; what to do with it. `began`: what it began with;
+    `without`: the phases of which nothing ran."""
+    revision, changed = began
+    ended = state()
+    since = git("diff", "--name-only", "--no-renames", revision, ended.revision).splitlines()
+    changed = [*changed, *ended.changed, *(path for path in since if not is_document(path))]
+    if changed:
         return (
-            f"tests/last-runs has no new line: {len(changed)} files differ from {revision}, "
-            f"such as {changed[0]}; commit them and run 'make {command}' again"
+            f"tests/last-runs has no new line: {len(set(changed))} files differ from {revision}, "
+            f"or did while the tests ran, such as {changed[0]}; commit them and run "
+            f"'make {command}' again"
         )
     today = datetime.date.today().isoformat()
-    run = Run(command, revision, today, round(minutes), machine(), result)
+    said = result + (WITHOUT + ", ".join(without) if without else "")
+    run = Run(command, revision, today, round(minutes), machine(), said)
     others = [one for one in runs() if one.command != command]
     older = [one for one in runs() if one.command == command][-4:]
     FILE.write_text(HEADER + "".join(one.line() for one in [*others, *older, run]))
@@ -106,8 +127,12 @@ def too_old(command: str) -> str:
         return f"make {command} has never passed: tests/last-runs has no line of it"
     if not git("rev-parse", "--verify", "--quiet", f"{run.revision}^{{commit}}"):
         return f"make {command} passed at {run.revision}, which this history does not have"
-    changed = git("diff", "--name-only", run.revision, "HEAD").splitlines()
-    since = [path for path in changed if not is_document(path)]
+    missing = run.result.partition(WITHOUT)[2]
+    if missing:
+        return f"make {command} at {run.revision} on {run.date} could run nothing of {missing}"
+    changed = git("diff", "--name-only", "--no-renames", run.revision, "HEAD").splitlines()
+    # Also what is not committed: a release is made of it.
+    since = [path for path in [*changed, *state().changed] if not is_document(path)]
     if since:
         return (
             f"make {command} last passed at {run.revision} on {run.date}; {len(since)} files have "

@@ -32,6 +32,12 @@ def commit(tree, path):
     git(tree, "commit", "--quiet", "--message", path)
 
 
+def add(command, minutes=60, began=None, without=()):
+    """Of a run that has passed."""
+    began = began or last_runs.state()
+    return last_runs.add(command, began, minutes, "9 passed, 0 failed", list(without))
+
+
 @pytest.mark.usefixtures("tree")
 def test_a_release_refuses_until_both_have_passed(capsys):
     assert last_runs.main() == 1
@@ -39,14 +45,14 @@ def test_a_release_refuses_until_both_have_passed(capsys):
     assert "make test-all has never passed" in said
     assert "make test-release-candidate has never passed" in said
     for command in last_runs.COMMANDS:
-        assert "commit it" in last_runs.add(command, 61.6, "9 passed, 0 failed")
+        assert "commit it" in add(command, 61.6)
     assert last_runs.main() == 0
     line = last_runs.last("test-all")
     assert (line.minutes, line.result) == (62, "9 passed, 0 failed")
 
 
 def test_documents_may_be_newer_and_code_may_not(tree):
-    last_runs.add("test-all", 60, "9 passed, 0 failed")
+    add("test-all")
     commit(tree, "docs/page.md")
     assert last_runs.too_old("test-all") == ""
     assert "1 commits ago" in last_runs.said_of("test-all")
@@ -56,8 +62,52 @@ def test_documents_may_be_newer_and_code_may_not(tree):
 
 def test_a_tree_that_differs_gives_no_line(tree):
     (tree / "code.rs").write_text("changed\n")
-    assert "1 files differ" in last_runs.add("test-all", 60, "9 passed, 0 failed")
+    assert "1 files differ" in add("test-all")
     assert last_runs.last("test-all") is None
+
+
+def test_what_is_committed_while_the_tests_run_was_not_tested(tree):
+    began = last_runs.state()
+    commit(tree, "docs/page.md")
+    assert f"test-all {began.revision} " in add("test-all", began=began)
+    git(tree, "add", ".")
+    git(tree, "commit", "--quiet", "--message", "a line")
+    assert last_runs.too_old("test-all") == ""
+    last_runs.FILE.unlink()
+    commit(tree, "code.rs")
+    assert "1 files differ" in add("test-all", began=began)
+    assert last_runs.last("test-all") is None
+
+
+def test_what_differed_when_the_tests_began_gives_no_line(tree):
+    (tree / "code.rs").write_text("changed\n")
+    began = last_runs.state()
+    git(tree, "checkout", "--quiet", "code.rs")
+    assert "such as code.rs" in add("test-all", began=began)
+
+
+def test_a_release_of_what_is_not_committed_is_refused(tree):
+    add("test-all")
+    git(tree, "add", ".")
+    git(tree, "commit", "--quiet", "--message", "a line")
+    assert last_runs.too_old("test-all") == ""
+    (tree / "code.rs").write_text("changed\n")
+    assert "such as code.rs" in last_runs.too_old("test-all")
+
+
+def test_code_that_becomes_a_document_is_a_change(tree):
+    add("test-all")
+    git(tree, "mv", "code.rs", "code.md")
+    assert last_runs.state().changed == ("code.rs",)
+    git(tree, "commit", "--quiet", "--message", "moved")
+    assert "such as code.rs" in last_runs.too_old("test-all")
+
+
+@pytest.mark.usefixtures("tree")
+def test_a_run_that_could_not_run_a_phase_is_no_full_run():
+    line = add("test-all", without=["guests", "pods"])
+    assert "9 passed, 0 failed, nothing of guests, pods" in line
+    assert "could run nothing of guests, pods" in last_runs.too_old("test-all")
 
 
 @pytest.mark.usefixtures("tree")
@@ -69,5 +119,5 @@ def test_a_revision_of_another_history_is_named():
 @pytest.mark.usefixtures("tree")
 def test_five_lines_of_a_command_are_kept():
     for minutes in range(7):
-        last_runs.add("test-all", minutes, "9 passed, 0 failed")
+        add("test-all", minutes)
     assert [run.minutes for run in last_runs.runs()] == [2, 3, 4, 5, 6]

@@ -104,6 +104,26 @@ def test_a_failed_phase_is_named_and_the_others_run(run, monkeypatch, tmp_path, 
     assert said.endswith("\n6 passed, 3 failed, 3 skipped\n")
 
 
+def test_a_line_of_a_full_run_names_what_it_tested(run, monkeypatch, tmp_path):
+    """The revision that it began with, and the phases of which all was skipped."""
+    states, lines = ["began", "ended"], []
+    monkeypatch.setattr(run.last_runs, "state", lambda: states.pop(0))
+    monkeypatch.setattr(run.last_runs, "add", lambda *words: lines.append(words))
+    good = script(tmp_path / "good", "#!/bin/sh\necho '2 passed, 0 failed, 3 skipped'\n")
+    skips = script(tmp_path / "skips", "#!/bin/sh\necho '0 passed, 0 failed, 7 skipped'\n")
+    found = [phase(run, "a", good), phase(run, "guests", skips)]
+    monkeypatch.setattr(run.phases, "TIERS", {"all": found})
+    monkeypatch.setattr(sys, "argv", ["run", "--tier", "all"])
+    assert run.main() == 0
+    command, state, _, closing, without = lines.pop()
+    assert (command, state, without) == ("test-all", "began", ["guests"])
+    assert closing == "2 passed, 0 failed, 10 skipped"
+    monkeypatch.setattr(run.phases, "TIERS", {"all": [*found, phase(run, "b", "false")]})
+    states[:] = ["began"]
+    assert run.main() == 1
+    assert not lines
+
+
 def test_who_has_processors_asks_for_no_more(run, monkeypatch, tmp_path):
     asked = 'echo "$1 ${FARO_PROCESSORS:+asks}"'
     says = script(
