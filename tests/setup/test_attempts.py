@@ -158,6 +158,8 @@ def test_an_exception_is_the_callers():
         "test shm::bring_the_bytes ... FAILED",
         "test_doctor.py::test_too_little_locked_memory FAILED",
         "FAILED test_doctor.py::test_too_little_locked_memory - assert",
+        "test memory::is_given_back ... WARN the device is lost\nFAILED",
+        "test_doctor.py::test_too_little_locked_memory a line of the test\nFAILED",
     ],
 )
 def test_a_failed_test_is_wrong(line):

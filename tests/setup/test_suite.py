@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 
 import attempts
@@ -35,6 +36,31 @@ def test_every_other_case_has_a_guest_of_its_own(suite):
     assert all(len(boot.cases) == 1 for boot in suite.boots(others))
     spark = {case.name: case.tier for case in others if case.tier != suite.ALL}
     assert spark == {"spark": suite.EVERY, "spark-full": suite.CANDIDATE}
+
+
+class Named:
+    """In place of what is built: the names of programs."""
+
+    def test(self, package, test):
+        return package, test
+
+    def program(self, kind, name):
+        return kind, name
+
+
+def test_each_test_of_a_device_is_in_a_case(suite, monkeypatch):
+    """A test that is ignored because it needs a device runs nowhere else."""
+    monkeypatch.setattr(suite, "with_pytest", lambda command: command)
+    firsts = [case.command(Named())[0] for case in suite.CASES]
+    cases = {first for first in firsts if isinstance(first, tuple)}
+    programs = set()
+    for source in (suite.ROOT / "native").glob("*/**/*.rs"):
+        if re.search(r'ignore = "needs .*RDMA|^over_every_fabric!', source.read_text(), re.M):
+            package, folder, *rest = source.relative_to(suite.ROOT / "native").parts
+            test = rest[0].removesuffix(".rs") if folder == "tests" else None
+            programs.add((f"faro-{package}", test))
+    # The macro, which other programs use.
+    assert cases == programs - {("faro-endpoint", "support")}
 
 
 @pytest.fixture
@@ -91,6 +117,14 @@ def test_a_test_that_failed_before_the_guest_was_late_is_wrong(boot):
 def test_a_guest_that_breaks_fails_what_had_not_ended(boot):
     found = boot(passed(3), "echo waits", passed(4), cut="waits", code=125)
     assert [one.counts for one in found.values()] == [[3, 0], [0, 1], [0, 1]]
+
+
+def test_a_guest_that_breaks_after_its_cases_is_red(suite, boot):
+    found = boot(passed(3), passed(2), passed(4), code=125)
+    assert [one.counts for one in found.values()] == [[3, 0], [2, 0], [0, 1]]
+    assert "the guest ended with 125" in (suite.LOGS / "three.log").read_text()
+    found = boot(passed(3), passed(2), passed(4), late="no progress for 300 s", code=-9)
+    assert [one.late for one in found.values()] == ["", "", "no progress for 300 s"]
 
 
 @pytest.mark.parametrize(("words", "skipped"), [(["--tier", "test"], len(TEST)), (["spark"], 1)])
