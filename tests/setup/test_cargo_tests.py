@@ -106,6 +106,25 @@ def test_what_is_wrong_is_not_tried_again(module, capsys):
     assert "flaky" not in capsys.readouterr().out
 
 
+def test_words_that_choose_no_test_are_an_error(module, monkeypatch, capsys):
+    class Run(module.Run):
+        def attempt(self, _halves):
+            self.log().write_text(f"test result: ok. {self.command[0]} passed; 0 failed; 0 ignored")
+            return OK
+
+    report = module.Report()
+    runs = [("a", ["3"], False), ("b", ["0"], False), ("c", ["0", "seed::"], True)]
+    report.run([Run(name, words, Path(), {}, is_part) for name, words, is_part in runs])
+    assert report.failed == ["c: no test is named seed::"]
+    monkeypatch.setattr(native_build, "programs", lambda *_, **__: [program("native/fabric a")])
+    for passed, code in (("0", 1), ("3", 0)):
+        one = Run("native/fabric a", [passed], Path(), {})
+        monkeypatch.setattr(module, "runs", lambda *_, one=one: [one])
+        monkeypatch.setattr("sys.argv", ["cargo-tests", "--named", "a_slow_helo"])
+        assert module.main() == code
+    assert "no test ran that has a_slow_helo in its name" in capsys.readouterr().out
+
+
 def test_only_what_is_chosen_is_built(module):
     assert module.targets(["native/fabric hostile", "pull"]) == (
         "--test",
