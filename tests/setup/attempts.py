@@ -24,8 +24,8 @@ from typing import Callable, NamedTuple, TypeVar
 import guard
 import processors
 
-# libtest's and pytest's lines of a failed test; the word stands by itself where the test has printed
-# something, as one test at a time does. libtest's note that one still runs is no progress.
+# libtest's and pytest's lines of a failed test; the word stands by itself where the test printed.
+# libtest's note that one still runs is no progress.
 WRONG = re.compile(
     r"^test .* \.\.\. FAILED$|^\S+::.* (?:FAILED|ERROR)\b|^(?:FAILED|ERROR)(?: |$)", re.M
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
+import signal
 import threading
 import time
 import zipfile
@@ -59,9 +61,12 @@ def machine(monkeypatch):
     return made
 
 
-def outcome(*lines, late="", executors=None):
+def outcome(*lines, late="", executors=None, exit_code=0):
     return launch.Outcome(
-        late=late, driver_log="\n".join(("command", *lines)), executor_logs=executors or {}
+        exit_code,
+        late=late,
+        driver_log="\n".join(("command", *lines)),
+        executor_logs=executors or {},
     )
 
 
@@ -105,12 +110,17 @@ def test_what_is_late_twice_is_red(machine, tmp_path):
     assert machine.ran == ["a", "a"]
 
 
+SEGV = "26/11/28 INFO Worker: Executor app-1/0 finished with state EXITED message x exitStatus 139"
 WRONG = {
     "a case": outcome("CASE one FAILED AssertionError: sum", "MARK task", late=LATE),
     "a leak": outcome("MARK case one", "OWED leases", late=LATE),
     "a panic": outcome(late=LATE, executors={"0": "thread 'x' panicked at src/a.rs:1"}),
     "a CRC": outcome("COUNTERS 0 {crcErrors=1.0}", late=LATE),
+    "a fall-back": outcome("COUNTERS 0 {fallbacks.timeout=1.0}", late=LATE),
+    "a crash, late": outcome(SEGV, late=LATE),
+    "a crash": outcome(SEGV, "CASE one OK 1", "JOBS DONE"),
     "its exit": outcome("CASE one OK 1"),
+    "its exit code": outcome("CASE one OK 1", "JOBS DONE", exit_code=-signal.SIGABRT),
     "no report": RuntimeError("faro serve ended with exit code 1"),
 }
 
@@ -121,6 +131,25 @@ def test_what_is_wrong_is_never_tried_again(machine, tmp_path, what):
     ended = Running([application(tmp_path, "a")], JARS, None).result(f"{NEWEST.name}-a")
     assert ended.problem
     assert machine.ran == ["a"]
+
+
+def test_what_a_scenario_forbids_is_wrong_before_late():
+    found = outcome("COUNTERS 0 {rowReaders=2.0 remoteBlocks.tcp=1.0}", late=LATE)
+    found.executor_logs = {"0": "one\nWARN Faro: x\n"}
+    used = scenarios.Scenario("a", ["one"])
+    assert not verdict.wrong_before_late(used, found)
+    for more, said in (
+        ({"must_not_count": ("rowReaders",)}, "rowReaders is 2"),
+        ({"must_not_log": "WARN Faro"}, "an executor logged: WARN Faro: x"),
+        ({"faro": scenarios.DECLINED}, "remoteBlocks is 1"),
+    ):
+        assert verdict.wrong_before_late(dataclasses.replace(used, **more), found) == said
+
+
+def test_an_executor_that_was_killed_has_not_crashed():
+    for end in ("EXITED message Command exited with code 137", "KILLED message x"):
+        line = SEGV.replace("EXITED message x", end).replace("139", "137")
+        assert not verdict.end_problem(outcome(line, "CASE one OK 1", "JOBS DONE"))
 
 
 def test_late_stays_red_where_it_was_a_defect_once(machine, tmp_path):

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from . import launch, scenarios
 
+# Of the signals by which a fault of native code ends a process: ILL, TRAP, ABRT, BUS, FPE, SEGV.
+CRASHES = {128 + number for number in (4, 5, 6, 7, 8, 11)}
+
 
 @dataclass
 class Result:
@@ -23,10 +26,13 @@ def end_problem(outcome):
     """Why the application did not end as it should; empty if it did."""
     if outcome.late:
         return outcome.late
-    if panic := panicked(outcome):
-        return panic
+    if fault := panicked(outcome) or crashed(outcome):
+        return fault
     if not outcome.lines("JOBS DONE"):
         return f"exit code {outcome.exit_code}: {_last_error(outcome.driver_log)}"
+    # Where a case failed, it ends with 1.
+    if outcome.exit_code < 0 or outcome.exit_code in CRASHES:
+        return f"exit code {outcome.exit_code} after all cases"
     return ""
 
 
@@ -39,15 +45,49 @@ def panicked(outcome):
     return ""
 
 
+def crashed(outcome):
+    """An executor that native code has ended, as Spark's workers log it; empty if there was none.
+    Spark computes again what it had, so that the answers can be right all the same."""
+    ends = r"^.*: Executor (\S+) finished with state .*\bexitStatus (\d+)$"
+    for executor, status in re.findall(ends, outcome.driver_log, re.M):
+        if int(status) in CRASHES:
+            return f"executor {executor} crashed with exit code {status}"
+    return ""
+
+
 def wrong_before_late(scenario, outcome):
     """What was wrong in an application that was then ended because it was late; empty: nothing that
     can be seen, so that it may be tried once more."""
-    failed = [f"{case.name}: {case.detail}" for case in cases(outcome) if not case.passed]
+    failed = [f"{case.name}: {case.detail}" for case in _failed(outcome)]
     leaked = [f"not given back: {what}" for what in outcome.waits_for((launch.OWED,))]
     secrets = _told_secrets(scenario, outcome)
     damaged = total(counters_of(outcome), "crcErrors") and "crcErrors" not in scenario.must_count
-    found = [*failed, *leaked, *secrets, panicked(outcome), damaged and "there were CRC errors"]
+    faults = [panicked(outcome), crashed(outcome), damaged and "there were CRC errors"]
+    found = [*failed, *leaked, *secrets, *faults, *_forbidden(scenario, outcome)]
     return "; ".join(filter(None, found))
+
+
+def _failed(outcome):
+    return [case for case in cases(outcome) if not case.passed]
+
+
+def _forbidden(scenario, outcome):
+    """What Faro counted or executors logged, and must not whenever one looks."""
+    counters = counters_of(outcome)
+    names = scenario.must_not_count
+    if scenario.faro == scenarios.USED:
+        names = (*names, "fallbacks")
+    if scenario.faro == scenarios.DECLINED:
+        names = ("remoteBlocks",)
+    found = [f"{name} is {total(counters, name)}" for name in names if total(counters, name)]
+    return [*found, *_logged(scenario.must_not_log, outcome)]
+
+
+def _logged(pattern, outcome):
+    """What executors logged and must not."""
+    logs = "\n".join(outcome.executor_logs.values())
+    found = re.search(f".*(?:{pattern}).*", logs) if pattern else None
+    return [f"an executor logged: {found.group()[:200]}"] if found else []
 
 
 def _case_result(line):
@@ -114,10 +154,7 @@ def faro_result(scenario, outcome):
             seen = f"{name} {total(counters, name)}; {seen}"
             if not total(counters, name):
                 problems.append(f"{name} is 0")
-        if scenario.must_not_log:
-            logs = "\n".join(outcome.executor_logs.values())
-            found = re.search(f".*(?:{scenario.must_not_log}).*", logs)
-            problems += [f"an executor logged: {found.group()[:200]}"] if found else []
+        problems += _logged(scenario.must_not_log, outcome)
         if scenario.must_log_of_one:
             pattern = scenario.must_log_of_one
             count = sum(bool(re.search(pattern, log)) for log in outcome.executor_logs.values())
