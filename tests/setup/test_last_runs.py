@@ -95,6 +95,14 @@ def test_a_release_of_what_is_not_committed_is_refused(tree):
     assert "such as code.rs" in last_runs.too_old("test-all")
 
 
+def test_one_run_after_the_other_without_a_commit_between_them(tree):
+    add("test-all")
+    git(tree, "add", ".")
+    git(tree, "commit", "--quiet", "--message", "a line")
+    for command in last_runs.COMMANDS:
+        assert "commit it" in add(command)
+
+
 def test_code_that_becomes_a_document_is_a_change(tree):
     add("test-all")
     git(tree, "mv", "code.rs", "code.md")

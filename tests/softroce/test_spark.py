@@ -20,7 +20,7 @@ import processors
 import pytest
 import spark_home
 from guests import SKIPPED, no_guest
-from harness import build, class_archive, comet, launch
+from harness import build, class_archive, comet, launch, verdict
 from harness.scenarios import COMET, COMET_MANAGER, COMET_VERSION, PLUGIN
 from spark_scenarios import SCENARIOS, Scenario
 
@@ -187,14 +187,18 @@ def run(
     if guest.code == SKIPPED:
         no_guest(said)
     ended = judge(scenario, logs)
-    if all(passed for name in scenario.cases for passed, _ in ended.results.get(name, [])):
+    fault = fault_in(logs)
+    wrong = [
+        name for name in scenario.cases if not all(ok for ok, _ in ended.results.get(name, []))
+    ]
+    if not wrong and not fault and not summed(logs, "crcErrors"):
         ended.late = guest.late or ("took too long in its guest" if guest.code == LATE else "")
     missing = len(scenario.cases) - sum(len(ended.results.get(c, [])) for c in {*scenario.cases})
     words = said.strip().splitlines()[-3:] if guest.code else []
     ended.add(
         ENDS,
-        not guest.code and not missing,
-        f"exit code {guest.code}, {missing} cases did not report, "
+        not guest.code and not missing and not fault,
+        f"{fault and f'{fault}; '}exit code {guest.code}, {missing} cases did not report, "
         f"{guest.seconds:.0f} s {' '.join(words)}".strip(),
     )
     return ended
@@ -202,6 +206,19 @@ def run(
 
 def read(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
+
+
+def fault_in(logs: Path) -> str:
+    """A panic or a crash of native code, which Spark may have made good; or nothing."""
+    names = ("driver.out", "driver.log", *(path.name for path in sorted(logs.glob("worker-*.log"))))
+    executors = {
+        str(log.parent.relative_to(logs)): read(log)
+        for log in sorted(logs.glob("work/*/*/*/stderr"))
+    }
+    found = launch.Outcome(
+        driver_log="\n".join(read(logs / name) for name in names), executor_logs=executors
+    )
+    return verdict.panicked(found) or verdict.crashed(found)
 
 
 def judge(scenario: Scenario, logs: Path) -> Ended:
