@@ -173,8 +173,11 @@ subprocess.Popen = started
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
-def test_an_interrupt_ends_all_phases(moment, tmp_path):
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [*((m, signal.SIGINT) for m in MOMENTS), (next(iter(MOMENTS)), signal.SIGTERM)],
+)
+def test_an_interrupt_ends_all_phases(moment, number, tmp_path):
     """They and what they started are gone, and what waits for processors never begins."""
     waits = script(tmp_path / "waits", '#!/bin/sh\necho $$ >"$1.pid"\nexec sleep 600\n')
     late = tmp_path / "late"
@@ -205,7 +208,7 @@ sys.exit(module.main())
     while not all(pid.exists() and pid.read_text().strip() for pid in pids):
         assert run.poll() is None, "it ended by itself"
         time.sleep(0.02)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     said = run.communicate()[0]
     assert run.returncode == 130
     assert said.endswith("\ninterrupted\n")
