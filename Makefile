@@ -16,6 +16,13 @@ DEMO_JAR := target/demo/faro-spark.jar
 SOURCES := Cargo.toml Cargo.lock pom.xml $(shell find native jvm shuffle-plugin \
 	\( -name target -o -name tests -o -name test \) -prune -o -type f -print 2>/dev/null)
 
+# Their names: where only a file is gone, nothing is newer than a jar that still has it.
+NAMES := target/sources
+ifneq ($(sort $(SOURCES)),$(file <$(NAMES)))
+$(shell mkdir -p target)
+$(file >$(NAMES),$(sort $(SOURCES)))
+endif
+
 # When this command began; tests/run counts from here what is fetched and built.
 export FARO_BEGAN := $(shell date +%s)
 
@@ -62,13 +69,13 @@ setup-tests:
 jar: setup $(JAR)
 
 # The order-only set-up comes first and makes nothing out of date.
-$(JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
+$(JAR): $(SOURCES) $(NAMES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@tests/setup/build-jar $@ --command
 
-$(TEST_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/native_build.py tests/setup/jar-contents tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
+$(TEST_JAR): $(SOURCES) $(NAMES) tests/setup/build-jar tests/setup/build-native tests/setup/native_build.py tests/setup/jar-contents tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@tests/setup/build-jar $@ --tests
 
-$(DEMO_JAR): $(SOURCES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
+$(DEMO_JAR): $(SOURCES) $(NAMES) tests/setup/build-jar tests/setup/build-native tests/setup/commands.py tests/setup/licences.py tests/setup/sbom.py | setup
 	@FARO_JAR_ARCHS="" tests/setup/build-jar $@ --beside Spark 'tests/demo/run --fetch spark' \
 	  --beside 'TPC-DS-derived data' 'tests/demo/run --fetch data'
 
