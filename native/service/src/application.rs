@@ -1,13 +1,15 @@
 //! One application of this host: its outputs, and the endpoint that serves them to its members.
 
+use crate::disk::Disk;
 use crate::handed::Handed;
 use crate::lend::Loans;
+use crate::lending::Lending;
 use crate::message::{Hello, Key};
 use crate::options::Options;
 use crate::port::Port;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
 use crate::serving::{open, resolver};
-use crate::store::{Held, Holding, KeepError, KeptNow, Store};
+use crate::store::{Holding, KeepError, KeptNow, Store};
 use crate::told::{News, Told};
 use faro_endpoint::{Budget, Endpoint, EndpointError};
 use faro_sync::lock;
@@ -43,6 +45,12 @@ pub(crate) struct Application {
     threads: Mutex<Vec<JoinHandle<()>>>,
     connections: AtomicUsize,
     activity: Mutex<Activity>,
+    /// When it came.
+    pub(crate) since: Instant,
+    /// For what its disk may keep waiting.
+    disk: Arc<Disk>,
+    /// It has handed nothing over and made room for another one: its executors connect again when they need it.
+    has_made_room: AtomicBool,
 }
 
 /// What all applications' copies have in common.
@@ -81,13 +89,13 @@ impl Application {
         key: Key,
         hello: &Hello,
         owner: u32,
-        store: Arc<Store>,
+        (store, disk): (Arc<Store>, Arc<Disk>),
         shared: (&Options, &Arc<Budget>, &Port),
         copying: Copying,
         now: Instant,
     ) -> Result<Arc<Self>, EndpointError> {
         let endpoint = open(hello, shared)?;
-        let pages = Arc::new(Pages::new(store.path()));
+        let pages = Arc::new(Pages::new(Arc::clone(&store)));
         let told: Arc<Told> = Arc::default();
         let resolver = resolver(
             Arc::clone(&endpoint),
@@ -111,6 +119,9 @@ impl Application {
             threads: Mutex::new(vec![resolver]),
             connections: AtomicUsize::new(0),
             activity: Mutex::new(Activity { at: now, served: 0 }),
+            since: now,
+            disk,
+            has_made_room: AtomicBool::new(false),
         }))
     }
 
@@ -120,6 +131,29 @@ impl Application {
             && self.owner == owner
             && self.sealed == hello.sealed
             && self.secret == SecretHash::of(&hello.secret)
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<Disk> {
+        &self.disk
+    }
+
+    /// Whether nothing is kept for it, nor just being handed over.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.store.is_empty()
+    }
+
+    pub(crate) fn has_made_room(&self) -> bool {
+        self.has_made_room.load(Ordering::Acquire)
+    }
+
+    /// Makes room for another one, if it has nothing: from then on nothing is kept for it, and its executors' connections
+    /// end. Returns whether it does.
+    pub(crate) fn makes_room(&self) -> bool {
+        let makes = self.store.end_if_empty();
+        if makes {
+            self.has_made_room.store(true, Ordering::Release);
+        }
+        makes
     }
 
     pub(crate) fn card(&self) -> Vec<u8> {
@@ -187,12 +221,12 @@ impl Application {
     /// What there is of these outputs for a reader of this host.
     pub(crate) fn lend(
         &self,
-        lending: &Arc<Held>,
+        lending: &Arc<Lending>,
         shuffle: u32,
         maps: &[i64],
         files: bool,
     ) -> Loans {
-        Loans::of(&self.store, lending, shuffle, maps, files)
+        Loans::of(&self.store, (lending, self.key), shuffle, maps, files)
     }
 
     /// Removes a shuffle's outputs.

@@ -7,6 +7,9 @@
 //!   message    the layouts of requests and answers; no I/O                                     │           └─ endpoint  serves readers
 //!   socket     one message and its descriptors                                                 └─ record    what a restart finds
 //!   handed     what was handed over, checked
+//!   disk       threads of an application for what its disk may keep waiting
+//!   lending    files on their way to readers, counted until they are taken
+//!   shares     of bounds of which nobody may take all; `lines` of the log that others cause
 //!   lend       which outputs a reader of this host may read, and their files; `borrow` is the reader's side
 //!   directories   those of the service, locked
 //!   places     the directory of each application: made, found after a restart, removed
@@ -30,10 +33,13 @@ mod connection;
 mod connections;
 mod counters;
 mod directories;
+mod disk;
 mod error;
 mod handed;
 mod known;
 mod lend;
+mod lending;
+mod lines;
 mod links;
 mod listener;
 mod message;
@@ -45,6 +51,7 @@ mod record;
 mod replica;
 mod service;
 mod serving;
+mod shares;
 mod socket;
 mod status;
 mod store;

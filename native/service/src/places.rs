@@ -2,10 +2,13 @@
 //! executor registers, found again after a restart, and removed when the application ends.
 
 use crate::directories::{directory, remove_directory};
+use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
+use crate::known::Known;
 use crate::message::Key;
 use crate::record::{Boot, Record};
 use crate::store::{Held, Holding, OutputRecords, Store};
+use faro_sync::clock;
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -13,6 +16,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
+use thiserror::Error;
 
 const APPLICATIONS: &str = "applications";
 
@@ -20,8 +24,22 @@ const APPLICATIONS: &str = "applications";
 pub(crate) struct Left {
     pub(crate) record: Record,
     pub(crate) store: Arc<Store>,
+    /// Looks at them, and removes them.
+    pub(crate) disk: Arc<Disk>,
     /// When they were found.
     pub(crate) since: Instant,
+}
+
+/// The reason that what an application has left is not served.
+#[derive(Debug, Error)]
+pub(crate) enum LeftError {
+    /// It stays: the system says no more than that it cannot be looked at now.
+    #[error("it cannot be read now: {0}")]
+    Unread(#[from] io::Error),
+    #[error("its record is damaged")]
+    Damaged,
+    #[error("it is of an earlier boot of this machine")]
+    EarlierBoot,
 }
 
 /// The directories of all applications.
@@ -59,12 +77,12 @@ impl Places {
         })
     }
 
-    /// Finds the applications of a service before this one. What is damaged, or of an earlier boot of the machine, is
-    /// removed.
+    /// Finds the applications of a service before this one, by their names; none of their outputs is opened. What is
+    /// damaged, or of an earlier boot of the machine, is removed. What cannot be looked at stays.
     ///
     /// # Errors
     /// `Path`.
-    pub(crate) fn left(&self) -> Result<HashMap<Key, Left>, ServiceError> {
+    pub(crate) fn left(&self) -> Result<HashMap<Key, Known>, ServiceError> {
         let of = |source| ServiceError::Path {
             path: self.path.clone(),
             source,
@@ -81,14 +99,19 @@ impl Places {
                 );
                 continue;
             };
-            match self.left_in(&entry.path()) {
+            match self.left_by(key) {
                 Ok(left) => {
                     let holding = left.store.holding();
                     all.outputs += holding.outputs;
                     all.bytes += holding.bytes;
-                    found.insert(key, left);
+                    found.insert(key, Known::Left(Arc::new(left)));
                 }
-                Err(why) => {
+                Err(why @ LeftError::Unread(_)) => {
+                    log::warn!("what {name} has left is looked at when one of its executors has come: {why}");
+                    let since = clock::now();
+                    found.insert(key, Known::Unread { since });
+                }
+                Err(why @ (LeftError::Damaged | LeftError::EarlierBoot)) => {
                     log::warn!("what {name} has left is removed: {why}");
                     remove_directory(&entry.path());
                 }
@@ -106,21 +129,26 @@ impl Places {
         Ok(found)
     }
 
-    fn left_in(&self, path: &Path) -> Result<Left, String> {
-        let record = Record::read(path).map_err(|error| error.to_string())?;
-        let record = record.ok_or("its record is damaged")?;
+    /// Finds what that application has left.
+    ///
+    /// # Errors
+    /// See `LeftError`; then nothing was removed.
+    pub(crate) fn left_by(&self, key: Key) -> Result<Left, LeftError> {
+        let path = self.path_of(key);
+        let record = Record::read(&path)?.ok_or(LeftError::Damaged)?;
         if record.boot != self.boot {
-            return Err("it is of an earlier boot of this machine".to_owned());
+            return Err(LeftError::EarlierBoot);
         }
-        let store = self.store(path).map_err(|error| error.to_string())?;
-        let removed = store.recover(record.owner).map_err(|e| e.to_string())?;
+        let store = self.store(&path, record.clone())?;
+        let removed = store.scan()?;
         if removed > 0 {
-            log::warn!("{removed} files of {} were not whole", record.application);
+            log::warn!("{removed} names of {} were no output's", record.application);
         }
         Ok(Left {
             record,
             store: Arc::new(store),
-            since: Instant::now(),
+            disk: Disk::new(DISK_WAIT),
+            since: clock::now(),
         })
     }
 
@@ -132,13 +160,13 @@ impl Places {
     pub(crate) fn make(&self, key: Key, application: &str, owner: u32) -> Result<Store, String> {
         let path = self.path_of(key);
         let said = |error: io::Error| format!("{}: {error}", path.display());
-        DirBuilder::new().mode(0o700).create(&path).map_err(said)?;
+        self.create(&path).map_err(said)?;
         let record = Record {
             application: application.to_owned(),
             owner,
             boot: self.boot.clone(),
         };
-        let made = record.write(&path).and_then(|()| self.store(&path));
+        let made = record.write(&path).and_then(|()| self.store(&path, record));
         made.map_err(|error| {
             remove_directory(&path);
             said(error)
@@ -150,9 +178,24 @@ impl Places {
         remove_directory(&self.path_of(key));
     }
 
-    fn store(&self, path: &Path) -> io::Result<Store> {
+    /// Also where the directory of all applications has gone. The data directory itself is not made again: it may be a
+    /// disk that is not mounted now.
+    fn create(&self, path: &Path) -> io::Result<()> {
+        let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
+        match make(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        match make(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => log::warn!("{} was removed and is made again", self.path.display()),
+        }
+        make(path)
+    }
+
+    fn store(&self, path: &Path, record: Record) -> io::Result<Store> {
         let bounds = (Arc::clone(&self.records), Arc::clone(&self.held));
-        Store::open(path, self.quota, bounds)
+        Store::open(path, record, self.quota, bounds)
     }
 
     fn path_of(&self, key: Key) -> PathBuf {
@@ -173,7 +216,7 @@ mod tests {
         let key = Token::new([1; 32]).key();
         drop(places.make(key, "app", 7).unwrap());
         assert!(places.make(key, "app", 7).is_err());
-        assert_eq!(places.left().unwrap()[&key].record.owner, 7);
+        assert_eq!(places.left().unwrap()[&key].owner(), Some(7));
         places.remove(key);
         assert!(places.make(key, "app", 8).is_ok());
     }

@@ -242,7 +242,7 @@ fn copies_survive_a_restart_and_torn_ones_are_found() {
         fs::write(torn.join(name), b"half").unwrap();
     }
     let target = Host::at(dir, |_| {});
-    assert_eq!(target.figure("replicas"), 2);
+    until("the torn one is found", || target.figure("replicas") == 2);
     assert!(!target
         .names()
         .iter()

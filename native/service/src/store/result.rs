@@ -26,6 +26,8 @@ pub enum KeepError {
     Removed,
     #[error("an executor of this host has handed it over")]
     Own,
+    #[error("the application's directory was removed, and cannot be made again: {0}")]
+    Directory(io::Error),
     #[error("its files cannot be opened by this service: {0}")]
     Unreadable(io::Error),
 }
