@@ -10,7 +10,7 @@ use crate::port::Port;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
 use crate::serving::{open, resolver};
 use crate::store::{Holding, KeepError, KeptNow, Store};
-use crate::told::{News, Told};
+use crate::told::Told;
 use faro_endpoint::{Budget, Endpoint, EndpointError};
 use faro_sync::lock;
 use faro_wire::OutputId;
@@ -37,10 +37,12 @@ pub(crate) struct Application {
     sealed: bool,
     secret: SecretHash,
     store: Arc<Store>,
-    endpoint: Arc<Endpoint>,
+    card: Vec<u8>,
+    /// `None`: it was closed. Its memory is another application's then, whoever still has this value.
+    endpoint: Mutex<Option<Arc<Endpoint>>>,
     replicas: Arc<Replicas>,
     pages: Arc<Pages>,
-    told: Arc<Told>,
+    pub(crate) told: Arc<Told>,
     copying: Copying,
     threads: Mutex<Vec<JoinHandle<()>>>,
     connections: AtomicUsize,
@@ -111,7 +113,8 @@ impl Application {
             sealed: hello.sealed,
             secret: SecretHash::of(&hello.secret),
             store,
-            endpoint,
+            card: endpoint.card(),
+            endpoint: Mutex::new(Some(endpoint)),
             replicas: Arc::default(),
             pages,
             told,
@@ -157,7 +160,12 @@ impl Application {
     }
 
     pub(crate) fn card(&self) -> Vec<u8> {
-        self.endpoint.card()
+        self.card.clone()
+    }
+
+    /// `None`: it was closed.
+    fn endpoint(&self) -> Option<Arc<Endpoint>> {
+        lock(&self.endpoint).clone()
     }
 
     pub(crate) fn connected(&self) {
@@ -179,9 +187,9 @@ impl Application {
     /// See `Store::keep`.
     pub(crate) fn keep(&self, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
         let kept = self.store.keep(id, handed)?;
-        if kept.replaced {
-            // The endpoint may know the older files.
-            answer(&self.endpoint, &self.store, &self.pages, id);
+        // The endpoint may know the older files.
+        if let Some(endpoint) = self.endpoint().filter(|_| kept.replaced) {
+            answer(&endpoint, &self.store, &self.pages, id);
         }
         self.replicas.kept(id);
         Ok(kept)
@@ -196,9 +204,11 @@ impl Application {
         if !self.replicas.told(place, card, &self.store)? {
             return Ok(());
         }
+        let endpoint = self.endpoint();
+        let endpoint = endpoint.ok_or_else(|| KeepError::Ended.to_string())?;
         let copier = Copier {
             application: self.name.clone(),
-            endpoint: Arc::clone(&self.endpoint),
+            endpoint,
             store: Arc::clone(&self.store),
             replicas: Arc::clone(&self.replicas),
             pages: Arc::clone(&self.pages),
@@ -232,8 +242,10 @@ impl Application {
     /// Removes a shuffle's outputs.
     pub(crate) fn forget(&self, shuffle: u32) -> Holding {
         let close = || {
-            self.endpoint.forget_shuffle(shuffle);
-            self.endpoint.forget_shuffle(indexes_of(shuffle));
+            if let Some(endpoint) = self.endpoint() {
+                endpoint.forget_shuffle(shuffle);
+                endpoint.forget_shuffle(indexes_of(shuffle));
+            }
         };
         close();
         let gone = self.store.forget(shuffle);
@@ -243,18 +255,19 @@ impl Application {
         gone
     }
 
-    /// What members have told since the last call.
-    pub(crate) fn told(&self) -> News {
-        self.told.take()
-    }
-
     pub(crate) fn holding(&self) -> Holding {
         self.store.holding()
     }
 
+    /// The endpoint's. The lock is held meanwhile, so that nobody has the endpoint when it is closed.
+    fn counters(&self) -> Vec<(String, u64)> {
+        let endpoint = lock(&self.endpoint);
+        endpoint.as_ref().map_or_else(Vec::new, |of| of.counters())
+    }
+
     /// Blocks and bytes that readers got.
     pub(crate) fn served(&self) -> [u64; 2] {
-        let counters = self.endpoint.counters();
+        let counters = self.counters();
         ["servedBlocks.", "servedBytes."].map(|prefix| {
             let of = counters.iter().filter(|(name, _)| name.starts_with(prefix));
             of.map(|(_, value)| value).sum()
@@ -263,7 +276,7 @@ impl Application {
 
     /// Bytes of the tables of its outputs, and of readers' requests.
     pub(crate) fn table_bytes(&self) -> u64 {
-        let counters = self.endpoint.counters();
+        let counters = self.counters();
         let of = counters
             .iter()
             .filter(|(name, _)| TABLES.contains(&name.as_str()));
@@ -281,9 +294,12 @@ impl Application {
         Some(activity.at)
     }
 
-    /// Ends the endpoint. Idempotent.
+    /// Ends the endpoint, and gives its memory back. Idempotent.
     pub(crate) fn close(&self) {
-        self.endpoint.close();
+        let endpoint = lock(&self.endpoint).take();
+        if let Some(endpoint) = &endpoint {
+            endpoint.close();
+        }
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             if thread.join().is_err() {

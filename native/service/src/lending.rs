@@ -104,9 +104,12 @@ impl Lending {
 
     /// Forgets what was taken, and ends connections whose readers do not take theirs. Nothing here waits.
     pub(crate) fn look(&self, now: Instant) {
-        lock(&self.sent).retain_mut(|one| {
+        let mut taken = Vec::new();
+        let mut sent = lock(&self.sent);
+        for mut one in std::mem::take(&mut *sent) {
             if is_taken(&one.socket) {
-                return false;
+                taken.push(one);
+                continue;
             }
             if !one.is_ended && now.saturating_duration_since(one.at) >= TAKE_WAIT {
                 one.is_ended = true;
@@ -114,8 +117,11 @@ impl Lending {
                 // What is in the reader's socket stays there until it closes it.
                 let _ = shutdown(&*one.socket, Shutdown::Both);
             }
-            true
-        });
+            sent.push(one);
+        }
+        drop(sent);
+        // Without the lock: this may close a socket, with what its reader has sent in it.
+        drop(taken);
     }
 
     #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Where the outputs of applications are on the disk: a directory for each, with its record. It is made when the first
 //! executor registers, found again after a restart, and removed when the application ends.
 
-use crate::directories::{directory, remove_directory};
+use crate::directories::{remove_directory, DataDirectory};
 use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
 use crate::known::Known;
@@ -10,15 +10,12 @@ use crate::record::{Boot, Record};
 use crate::store::{Held, Holding, OutputRecords, Store};
 use faro_sync::clock;
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
-
-const APPLICATIONS: &str = "applications";
 
 /// The outputs of an application that a service before this one has left.
 pub(crate) struct Left {
@@ -44,8 +41,7 @@ pub(crate) enum LeftError {
 
 /// The directories of all applications.
 pub(crate) struct Places {
-    /// What they are in.
-    path: PathBuf,
+    data: Arc<DataDirectory>,
     boot: Boot,
     /// Most bytes of an application's outputs.
     quota: u64,
@@ -55,21 +51,17 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Opens the directory of all applications, which is in `data_directory`.
-    ///
     /// # Errors
-    /// `Path`, `Foreign`, `Boot`.
+    /// `Boot`.
     pub(crate) fn open(
-        data_directory: &Path,
+        data: Arc<DataDirectory>,
         quota: u64,
         records: Arc<OutputRecords>,
         held: Arc<Held>,
     ) -> Result<Self, ServiceError> {
         let boot = Boot::current().map_err(ServiceError::Boot)?;
-        let path = data_directory.join(APPLICATIONS);
-        directory(&path, 0o700)?;
         Ok(Self {
-            path,
+            data,
             boot,
             quota,
             records,
@@ -84,18 +76,18 @@ impl Places {
     /// `Path`.
     pub(crate) fn left(&self) -> Result<HashMap<Key, Known>, ServiceError> {
         let of = |source| ServiceError::Path {
-            path: self.path.clone(),
+            path: self.data.applications().to_owned(),
             source,
         };
         let mut found = HashMap::new();
         let mut all = Holding::default();
-        for entry in fs::read_dir(&self.path).map_err(of)? {
+        for entry in fs::read_dir(self.data.applications()).map_err(of)? {
             let entry = entry.map_err(of)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(key) = Key::of_name(&name) else {
                 log::warn!(
                     "{name} in {} is not the service's and stays",
-                    self.path.display()
+                    self.data.applications().display()
                 );
                 continue;
             };
@@ -160,7 +152,7 @@ impl Places {
     pub(crate) fn make(&self, key: Key, application: &str, owner: u32) -> Result<Store, String> {
         let path = self.path_of(key);
         let said = |error: io::Error| format!("{}: {error}", path.display());
-        self.create(&path).map_err(said)?;
+        self.data.make(&path).map_err(said)?;
         let record = Record {
             application: application.to_owned(),
             owner,
@@ -178,28 +170,14 @@ impl Places {
         remove_directory(&self.path_of(key));
     }
 
-    /// Also where the directory of all applications has gone. The data directory itself is not made again: it may be a
-    /// disk that is not mounted now.
-    fn create(&self, path: &Path) -> io::Result<()> {
-        let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
-        match make(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => return other,
-        }
-        match make(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => log::warn!("{} was removed and is made again", self.path.display()),
-        }
-        make(path)
-    }
-
     fn store(&self, path: &Path, record: Record) -> io::Result<Store> {
         let bounds = (Arc::clone(&self.records), Arc::clone(&self.held));
-        Store::open(path, record, self.quota, bounds)
+        let store = Store::open(path, record, self.quota, bounds)?;
+        Ok(store.below(Arc::clone(&self.data)))
     }
 
     fn path_of(&self, key: Key) -> PathBuf {
-        self.path.join(key.to_string())
+        self.data.applications().join(key.to_string())
     }
 }
 
@@ -212,7 +190,8 @@ mod tests {
     fn a_directory_that_is_being_removed_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let (records, held) = (OutputRecords::new(1), Held::new(1));
-        let places = Places::open(dir.path(), 1, records, held).unwrap();
+        let data = DataDirectory::open(dir.path()).unwrap();
+        let places = Places::open(data, 1, records, held).unwrap();
         let key = Token::new([1; 32]).key();
         drop(places.make(key, "app", 7).unwrap());
         assert!(places.make(key, "app", 7).is_err());

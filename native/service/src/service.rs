@@ -2,7 +2,7 @@
 
 use crate::application::{Application, Copying};
 use crate::counters::Counters;
-use crate::directories::{descriptors, directory, locked};
+use crate::directories::{descriptors, directory, locked, DataDirectory};
 use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
 use crate::known::{room_for, Known, Totals};
@@ -30,9 +30,6 @@ use std::time::{Duration, Instant};
 const CLOSE_WAIT: Duration = Duration::from_secs(10);
 /// Said to an executor whose application cannot be started in time.
 const TOO_LONG: &str = "the disk has not answered in time; the application is still being started";
-/// How long one that comes waits for the memory of one that goes, and how often it looks.
-const ROOM_WAIT: Duration = Duration::from_secs(2);
-const ROOM_LOOK: Duration = Duration::from_millis(10);
 /// Why an application ends that has nothing.
 const MADE_ROOM: &str = "has handed nothing over and makes room for another one";
 
@@ -61,7 +58,7 @@ pub struct Service {
     pub(crate) counters: Counters,
     lines: Lines,
     /// Locked as long as this lives.
-    _locks: [File; 2],
+    _socket_lock: File,
 }
 
 #[derive(Default)]
@@ -93,16 +90,13 @@ impl Service {
             &options.socket_directory,
             if open_to_all { 0o755 } else { 0o700 },
         )?;
-        directory(&options.data_directory, 0o700)?;
-        let locks = [
-            locked(&options.socket_directory)?,
-            locked(&options.data_directory)?,
-        ];
+        let socket_lock = locked(&options.socket_directory)?;
+        let data = DataDirectory::open(&options.data_directory)?;
         let descriptors = descriptors();
         let held = Held::new((descriptors / HELD_SHARE) as usize);
         let lending = Lending::new((descriptors / LENDING_SHARE) as usize);
         let records = OutputRecords::new(options.outputs());
-        let places = Places::open(&options.data_directory, options.quota, records, held)?;
+        let places = Places::open(data, options.quota, records, held)?;
         let port = Port::open(&options)?;
         let memory = memory_of(&options)?;
         let all = places.left()?;
@@ -123,7 +117,7 @@ impl Service {
             changed: Condvar::default(),
             counters: Counters::default(),
             lines: Lines::default(),
-            _locks: locks,
+            _socket_lock: socket_lock,
             options,
         }))
     }
@@ -281,12 +275,7 @@ impl Service {
 
     fn start(&self, mut coming: Coming, disk: Arc<Disk>) -> Result<Arc<Application>, Refused> {
         if let Some(goes) = coming.goes.take() {
-            self.ends(goes.key, &Known::Serving(Arc::clone(&goes)), MADE_ROOM);
-            // Its memory is free when the threads of its connections have gone, which look every half second.
-            let deadline = clock::now() + ROOM_WAIT;
-            while Arc::strong_count(&goes) > 1 && clock::now() < deadline {
-                std::thread::sleep(ROOM_LOOK);
-            }
+            self.ends(goes.key, &Known::Serving(goes), MADE_ROOM);
         }
         let Coming {
             key,
@@ -434,18 +423,17 @@ impl Service {
     }
 
     fn do_told(self: &Arc<Self>, application: &Arc<Application>) {
-        let news = application.told();
-        if news.ended {
+        if application.told.has_ended() {
             self.end(application.key, "has ended");
             return;
         }
-        if news.removed.is_empty() {
+        let Some(removed) = application.told.take_removed() else {
             return;
-        }
+        };
         let (service, of) = (Arc::clone(self), Arc::clone(application));
         let put = application.disk().put(move || {
-            for shuffle in news.removed {
-                service.counters.removed(of.forget(shuffle));
+            for shuffle in &removed.all {
+                service.counters.removed(of.forget(*shuffle));
             }
         });
         if let Err(error) = put {

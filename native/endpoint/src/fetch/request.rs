@@ -38,8 +38,10 @@ pub(crate) struct FetchRequest {
     /// True if an attempt's buffers were taken from its silent server and no bytes have arrived
     /// since.
     pub(super) was_taken: bool,
-    /// The time since which it waits for arena memory, over all attempts.
+    /// The time since which it waits for arena memory, over all attempts on one fabric.
     pub(super) starved_since: Option<Instant>,
+    /// The fabric of its last attempt.
+    fabric: Option<FabricKind>,
     sink: Arc<CompletionSink>,
     /// True if the caller has its last completion.
     ended: bool,
@@ -68,6 +70,7 @@ impl FetchRequest {
             busy: Busy::default(),
             was_taken: false,
             starved_since: None,
+            fabric: None,
             sink,
             ended: false,
         }
@@ -76,6 +79,14 @@ impl FetchRequest {
     /// Notes that the caller has its last completion, or is about to get it.
     pub(super) fn ended(&mut self) {
         self.ended = true;
+    }
+
+    /// Notes the fabric of the next attempt. Another fabric's service judges waits by what it has
+    /// seen itself, so a wait begins anew there.
+    pub(super) fn goes_over(&mut self, fabric: FabricKind) {
+        if self.fabric.replace(fabric) != Some(fabric) {
+            self.starved_since = None;
+        }
     }
 
     /// Returns the positions of the blocks that were not handed out.

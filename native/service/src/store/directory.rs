@@ -1,5 +1,6 @@
 //! An application's directory: makes, opens and removes the links of an output.
 
+use crate::directories::{make, DataDirectory};
 use crate::handed::Handed;
 use crate::links::{Kind, Link, OutputFile};
 use crate::record::Record;
@@ -7,10 +8,9 @@ use faro_sync::{lock, Arc, Mutex};
 use faro_wire::OutputId;
 use rustix::fs::{fstat, linkat, statat, unlinkat, AtFlags, Mode, OFlags, CWD};
 use rustix::io::Errno;
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The links of one output, by what their names say.
@@ -38,6 +38,8 @@ pub(super) struct Directory {
     path: PathBuf,
     /// Whose it is.
     record: Record,
+    /// What it is in, if that is the service's.
+    above: Option<Arc<DataDirectory>>,
     /// Another one after the directory was removed and made again.
     open: Mutex<Arc<OwnedFd>>,
 }
@@ -52,8 +54,13 @@ impl Directory {
         Ok(Self {
             path: path.to_owned(),
             record,
+            above: None,
             open: Mutex::new(Arc::new(opened(path)?)),
         })
+    }
+
+    pub(super) fn below(&mut self, data: Arc<DataDirectory>) {
+        self.above = Some(data);
     }
 
     fn now(&self) -> Arc<OwnedFd> {
@@ -65,24 +72,14 @@ impl Directory {
         self.record.owner
     }
 
-    /// Makes it again if it was removed; whether it was. The data directory itself is not made: it may be a disk that is
-    /// not mounted now.
+    /// Makes it again if it was removed, with the directory of all applications; whether it was.
     pub(super) fn made_again(&self) -> io::Result<bool> {
         if fstat(self.now())?.st_nlink > 0 {
             return Ok(false);
         }
-        let make = |path: &Path| DirBuilder::new().mode(0o700).create(path);
-        match make(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let above = self.path.parent().map_or(Ok(()), make);
-                match above {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                        return Err(error)
-                    }
-                    _ => make(&self.path)?,
-                }
-            }
-            other => other?,
+        match &self.above {
+            Some(data) => data.make(&self.path)?,
+            None => make(&self.path)?,
         }
         self.record.write(&self.path)?;
         *lock(&self.open) = Arc::new(opened(&self.path)?);

@@ -27,6 +27,7 @@ mod result;
 #[cfg(test)]
 mod test_store;
 
+use crate::directories::DataDirectory;
 use crate::handed::Handed;
 pub use crate::links::Kind;
 use crate::links::OutputFile;
@@ -38,6 +39,7 @@ use faro_sync::{lock, wait_timeout, Arc, Condvar, Mutex};
 use faro_wire::OutputId;
 pub use found::Found;
 pub use held::Held;
+use held::HeldShare;
 pub use outputs::Holding;
 use outputs::{Kept, OutputPlace, Outputs};
 use records::CountedRecord;
@@ -60,9 +62,9 @@ const SETTLED_LOOK: Duration = Duration::from_secs(1);
 pub struct Store {
     directory: Directory,
     quota: u64,
-    /// Both of all applications.
+    /// Of all applications.
     records: Arc<OutputRecords>,
-    held: Arc<Held>,
+    held: Arc<HeldShare>,
     outputs: Mutex<Outputs>,
     /// Room was given back, or has become an output.
     settled: Condvar,
@@ -113,12 +115,19 @@ impl Store {
             directory: Directory::open(path, record)?,
             quota,
             records,
-            held,
+            held: HeldShare::new(held),
             outputs: Mutex::default(),
             settled: Condvar::default(),
             making: Mutex::default(),
             lists: AtomicU64::new(0),
         })
+    }
+
+    /// It is in that directory, which may have to be made again, too.
+    #[must_use]
+    pub(crate) fn below(mut self, data: Arc<DataDirectory>) -> Self {
+        self.directory.below(data);
+        self
     }
 
     /// Finds the names of outputs that a service before this one has left in the directory, and removes all others.

@@ -32,7 +32,7 @@ impl TestStore {
     }
 
     pub(super) fn bounded(&self, quota: u64, records: &Arc<OutputRecords>) -> Store {
-        let bounds = (Arc::clone(records), Held::new(10));
+        let bounds = (Arc::clone(records), Held::new(20));
         let record = Record {
             application: "app".to_owned(),
             owner: self.owner(),
