@@ -23,16 +23,16 @@ pub(crate) enum DiskError {
     Thread(io::Error),
 }
 
-type Work = Box<dyn FnOnce() + Send>;
+type DiskWork = Box<dyn FnOnce() + Send>;
 
-struct Task {
+struct DiskTask {
     number: u64,
-    work: Work,
+    work: DiskWork,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Task>,
+struct DiskState {
+    waiting: VecDeque<DiskTask>,
     next: u64,
     threads: usize,
     idle: usize,
@@ -40,14 +40,14 @@ struct State {
 }
 
 #[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
+struct DiskQueue {
+    state: Mutex<DiskState>,
     changed: Condvar,
 }
 
 /// Its threads end when it is dropped and all is done. They are not waited for: one of them may wait for ever.
 pub(crate) struct Disk {
-    shared: Arc<Shared>,
+    shared: Arc<DiskQueue>,
     wait: Duration,
 }
 
@@ -104,11 +104,11 @@ impl Disk {
         Err(DiskError::Late { waited: self.wait })
     }
 
-    fn add(&self, work: Work) -> Result<u64, DiskError> {
+    fn add(&self, work: DiskWork) -> Result<u64, DiskError> {
         let mut state = lock(&self.shared.state);
         let number = state.next;
         state.next += 1;
-        state.waiting.push_back(Task { number, work });
+        state.waiting.push_back(DiskTask { number, work });
         if state.waiting.len() > state.idle && state.threads < THREADS {
             let shared = Arc::clone(&self.shared);
             let thread = std::thread::Builder::new()
@@ -137,7 +137,7 @@ impl Drop for Disk {
     }
 }
 
-impl Shared {
+impl DiskQueue {
     fn work(&self) {
         const LONG: Duration = Duration::from_secs(3_600);
         let mut state = lock(&self.state);

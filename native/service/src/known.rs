@@ -3,7 +3,7 @@
 use crate::application::Application;
 use crate::message::{Hello, Key, Refusal};
 use crate::options::Users;
-use crate::places::Left;
+use crate::orphaned::OrphanedOutputs;
 use crate::shares::share_of_user;
 use crate::store::Holding;
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ pub(crate) enum Known {
         since: Instant,
     },
     /// A service before this one has left its outputs; none of its executors has come yet.
-    Left(Arc<Left>),
+    Left(Arc<OrphanedOutputs>),
     /// Its first executor has come. Its directory and its endpoint are being made.
     Starting {
         owner: u32,
@@ -73,7 +73,7 @@ impl Known {
     }
 
     /// Whether an executor that has the key of what is left may have it.
-    pub(crate) fn may_have(left: &Left, hello: &Hello, owner: u32) -> bool {
+    pub(crate) fn may_have(left: &OrphanedOutputs, hello: &Hello, owner: u32) -> bool {
         (left.record.owner, &left.record.application) == (owner, &hello.application)
     }
 }

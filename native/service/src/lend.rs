@@ -4,7 +4,7 @@
 //! the files' own user can still open them for writing by `/proc/self/fd`, as it could by their path; executors of one
 //! application trust each other, and those of others get no descriptor.
 
-use crate::lending::{Lending, OnLoan};
+use crate::lending::{Lending, LoanCount};
 use crate::message::{Key, Lent};
 use crate::store::Store;
 use faro_wire::OutputId;
@@ -19,7 +19,7 @@ pub(crate) struct Loans {
     pub(crate) all: Vec<Lent>,
     /// Open until the answer was sent.
     files: Vec<File>,
-    counted: Vec<OnLoan>,
+    counted: Vec<LoanCount>,
 }
 
 impl Loans {

@@ -25,7 +25,7 @@ pub(crate) const TAKE_WAIT: Duration = Duration::from_secs(5);
 
 /// Files of an answer that are counted.
 #[derive(Debug)]
-pub(crate) struct OnLoan {
+pub(crate) struct LoanCount {
     of: Arc<Lending>,
     application: Key,
     files: usize,
@@ -33,16 +33,16 @@ pub(crate) struct OnLoan {
 
 /// An answer that was sent.
 #[derive(Debug)]
-struct Sent {
+struct SentAnswer {
     socket: Arc<OwnedFd>,
-    files: OnLoan,
+    files: LoanCount,
     at: Instant,
     /// Whether the connection was ended, because its reader did not take it.
     is_ended: bool,
 }
 
 #[derive(Debug, Default)]
-struct OnTheirWay {
+struct LoanCounts {
     all: usize,
     of: HashMap<Key, usize>,
 }
@@ -51,8 +51,8 @@ struct OnTheirWay {
 #[derive(Debug)]
 pub(crate) struct Lending {
     max: usize,
-    counts: Mutex<OnTheirWay>,
-    sent: Mutex<Vec<Sent>>,
+    counts: Mutex<LoanCounts>,
+    sent: Mutex<Vec<SentAnswer>>,
 }
 
 impl Lending {
@@ -66,7 +66,11 @@ impl Lending {
 
     /// Counts so many more, if the application then has no more than are left free: one alone has half of all, and one
     /// that comes always finds some. Otherwise how many are on their way.
-    pub(crate) fn take(self: &Arc<Self>, application: Key, files: usize) -> Result<OnLoan, usize> {
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        application: Key,
+        files: usize,
+    ) -> Result<LoanCount, usize> {
         self.count(application, files).or_else(|_| {
             // Most readers have taken theirs by now.
             self.look(clock::now());
@@ -74,7 +78,7 @@ impl Lending {
         })
     }
 
-    fn count(self: &Arc<Self>, application: Key, files: usize) -> Result<OnLoan, usize> {
+    fn count(self: &Arc<Self>, application: Key, files: usize) -> Result<LoanCount, usize> {
         let mut counts = lock(&self.counts);
         let of = counts.of.get(&application).copied().unwrap_or(0);
         if of + files > self.max.saturating_sub(counts.all + files) {
@@ -82,7 +86,7 @@ impl Lending {
         }
         counts.all += files;
         *counts.of.entry(application).or_default() += files;
-        Ok(OnLoan {
+        Ok(LoanCount {
             of: Arc::clone(self),
             application,
             files,
@@ -90,11 +94,11 @@ impl Lending {
     }
 
     /// They were sent by that connection: they count until its reader has taken them.
-    pub(crate) fn sent(&self, socket: &Arc<OwnedFd>, files: Vec<OnLoan>) {
+    pub(crate) fn sent(&self, socket: &Arc<OwnedFd>, files: Vec<LoanCount>) {
         let Some(files) = joined(files) else {
             return;
         };
-        lock(&self.sent).push(Sent {
+        lock(&self.sent).push(SentAnswer {
             socket: Arc::clone(socket),
             files,
             at: clock::now(),
@@ -130,7 +134,7 @@ impl Lending {
     }
 }
 
-impl Drop for OnLoan {
+impl Drop for LoanCount {
     fn drop(&mut self) {
         let mut counts = lock(&self.of.counts);
         counts.all -= self.files;
@@ -144,7 +148,7 @@ impl Drop for OnLoan {
 }
 
 /// One count of all.
-fn joined(mut files: Vec<OnLoan>) -> Option<OnLoan> {
+fn joined(mut files: Vec<LoanCount>) -> Option<LoanCount> {
     let mut first = files.pop()?;
     for mut one in files {
         first.files += std::mem::take(&mut one.files);

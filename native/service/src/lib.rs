@@ -13,6 +13,7 @@
 //!   lend       which outputs a reader of this host may read, and their files; `borrow` is the reader's side
 //!   directories   those of the service, locked
 //!   places     the directory of each application: made, found after a restart, removed
+//!   orphaned   what an application has left here before a restart
 //!   known      an application that is served, or that a service before this one has left
 //!   serving    an application's endpoint, and the thread that tells it where files are
 //!   connections   how many there are, in all and of each user
@@ -45,6 +46,7 @@ mod listener;
 mod message;
 mod metrics;
 mod options;
+mod orphaned;
 mod places;
 mod port;
 mod record;

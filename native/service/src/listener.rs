@@ -25,8 +25,9 @@ use std::time::{Duration, Instant};
 /// Connections beyond the most there may be that are told so at a time, and as many of users who are not served; further
 /// ones are closed without a word.
 const MAX_TURNED_AWAY: usize = 64;
-/// Connections that the kernel keeps until they are taken.
-const BACKLOG: i32 = 128;
+/// Connections that the kernel keeps until they are taken, if `net.core.somaxconn` allows as many: users who are not served
+/// may make thousands in a second, and who is served waits behind them for a moment then.
+const BACKLOG: i32 = 4_096;
 /// How long the end waits for what connections are doing.
 const END_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks for applications that nothing was heard of.

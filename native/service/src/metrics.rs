@@ -56,13 +56,13 @@ impl Metrics {
 }
 
 /// A client that has not asked yet, and when it came.
-struct Silent {
+struct SilentClient {
     stream: TcpStream,
     since: Instant,
 }
 
 /// Waits until a client comes or asks, or has had its time.
-fn serve(listener: &TcpListener, clients: &mut VecDeque<Silent>, service: &Service) {
+fn serve(listener: &TcpListener, clients: &mut VecDeque<SilentClient>, service: &Service) {
     let mut ready: Vec<PollFd<'_>> = vec![PollFd::new(listener, PollFlags::IN)];
     ready.extend(
         clients
@@ -102,7 +102,7 @@ fn serve(listener: &TcpListener, clients: &mut VecDeque<Silent>, service: &Servi
             if clients.len() == CLIENTS {
                 clients.pop_front();
             }
-            clients.push_back(Silent { stream, since: now });
+            clients.push_back(SilentClient { stream, since: now });
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

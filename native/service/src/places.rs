@@ -6,6 +6,7 @@ use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
 use crate::known::Known;
 use crate::message::Key;
+use crate::orphaned::{OrphanError, OrphanedOutputs};
 use crate::record::{Boot, Record};
 use crate::store::{Held, Holding, OutputRecords, Store};
 use faro_sync::clock;
@@ -14,30 +15,6 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
-use thiserror::Error;
-
-/// The outputs of an application that a service before this one has left.
-pub(crate) struct Left {
-    pub(crate) record: Record,
-    pub(crate) store: Arc<Store>,
-    /// Looks at them, and removes them.
-    pub(crate) disk: Arc<Disk>,
-    /// When they were found.
-    pub(crate) since: Instant,
-}
-
-/// The reason that what an application has left is not served.
-#[derive(Debug, Error)]
-pub(crate) enum LeftError {
-    /// It stays: the system says no more than that it cannot be looked at now.
-    #[error("it cannot be read now: {0}")]
-    Unread(#[from] io::Error),
-    #[error("its record is damaged")]
-    Damaged,
-    #[error("it is of an earlier boot of this machine")]
-    EarlierBoot,
-}
 
 /// The directories of all applications.
 pub(crate) struct Places {
@@ -98,12 +75,12 @@ impl Places {
                     all.bytes += holding.bytes;
                     found.insert(key, Known::Left(Arc::new(left)));
                 }
-                Err(why @ LeftError::Unread(_)) => {
+                Err(why @ OrphanError::Unread(_)) => {
                     log::warn!("what {name} has left is looked at when one of its executors has come: {why}");
                     let since = clock::now();
                     found.insert(key, Known::Unread { since });
                 }
-                Err(why @ (LeftError::Damaged | LeftError::EarlierBoot)) => {
+                Err(why @ (OrphanError::Damaged | OrphanError::EarlierBoot)) => {
                     log::warn!("what {name} has left is removed: {why}");
                     remove_directory(&entry.path());
                 }
@@ -124,19 +101,19 @@ impl Places {
     /// Finds what that application has left.
     ///
     /// # Errors
-    /// See `LeftError`; then nothing was removed.
-    pub(crate) fn left_by(&self, key: Key) -> Result<Left, LeftError> {
+    /// See `OrphanError`; then nothing was removed.
+    pub(crate) fn left_by(&self, key: Key) -> Result<OrphanedOutputs, OrphanError> {
         let path = self.path_of(key);
-        let record = Record::read(&path)?.ok_or(LeftError::Damaged)?;
+        let record = Record::read(&path)?.ok_or(OrphanError::Damaged)?;
         if record.boot != self.boot {
-            return Err(LeftError::EarlierBoot);
+            return Err(OrphanError::EarlierBoot);
         }
         let store = self.store(&path, record.clone())?;
         let removed = store.scan()?;
         if removed > 0 {
             log::warn!("{removed} names of {} were no output's", record.application);
         }
-        Ok(Left {
+        Ok(OrphanedOutputs {
             record,
             store: Arc::new(store),
             disk: Disk::new(DISK_WAIT),

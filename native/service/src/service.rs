@@ -69,7 +69,7 @@ struct Applications {
 }
 
 /// An application that is to be served.
-struct Coming {
+struct NewApplication {
     key: Key,
     hello: Hello,
     owner: u32,
@@ -229,7 +229,7 @@ impl Service {
             Some(Known::Left(left)) => Arc::clone(&left.disk),
             _ => Disk::new(DISK_WAIT),
         };
-        let coming = Coming {
+        let coming = NewApplication {
             key,
             hello: hello.clone(),
             owner,
@@ -243,7 +243,7 @@ impl Service {
     /// that, and its executors come again.
     fn starts(
         self: &Arc<Self>,
-        coming: Coming,
+        coming: NewApplication,
         disk: Arc<Disk>,
     ) -> Result<Arc<Application>, Refused> {
         let (tell, told) = mpsc::channel();
@@ -273,11 +273,15 @@ impl Service {
         told.recv_timeout(DISK_WAIT).unwrap_or_else(too_long)
     }
 
-    fn start(&self, mut coming: Coming, disk: Arc<Disk>) -> Result<Arc<Application>, Refused> {
+    fn start(
+        &self,
+        mut coming: NewApplication,
+        disk: Arc<Disk>,
+    ) -> Result<Arc<Application>, Refused> {
         if let Some(goes) = coming.goes.take() {
             self.ends(goes.key, &Known::Serving(goes), MADE_ROOM);
         }
-        let Coming {
+        let NewApplication {
             key,
             hello,
             owner,

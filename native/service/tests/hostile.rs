@@ -222,3 +222,48 @@ fn two_users_of_many_leave_connections_for_a_third() {
     let client = Client::connect(&host.dir.path().join("socket"), hello(1), TIMEOUT).unwrap();
     host.handed(&client, 1, "some").unwrap();
 }
+
+#[test]
+fn mutated_messages_end_their_connections_only() {
+    let host = Host::new();
+    let good = host.client(1).unwrap();
+    host.handed(&good, 1, "some").unwrap();
+    let all = [
+        output(5),
+        Request::Lend {
+            shuffle: 1,
+            files: true,
+            maps: vec![1, 2],
+        },
+        Request::Forget { shuffle: 1 },
+        Request::Host {
+            replicas: 1,
+            at: 1,
+            of: 2,
+            card: vec![7; 9],
+        },
+        Request::Behind,
+        Request::Hello(hello(2)),
+    ];
+    let mut sockets = Vec::new();
+    for request in all {
+        let bytes = request.encode();
+        for bit in 0..8 * bytes.len().min(40) {
+            let mut mutated = bytes.to_vec();
+            mutated[bit / 8] ^= 1 << (bit % 8);
+            let socket = sockets.pop().unwrap_or_else(|| registered(&host, 2));
+            send(socket.as_fd(), &mutated, &[]).unwrap();
+            let answer = receive(socket.as_fd()).map(|got| Reply::decode(&got.bytes).unwrap());
+            match answer {
+                // Its connection ends; some mutations are "my application has ended".
+                Err(_) | Ok(Reply::Refused { .. }) => {}
+                Ok(_) if mutated == *Request::End.encode() => {}
+                Ok(_) => sockets.push(socket),
+            }
+        }
+    }
+    host.handed(&good, 2, "more").unwrap();
+    let reader = reader(1);
+    assert_eq!(good.borrow(&reader, 1, &[1, 2]).unwrap(), [true, true]);
+    reader.close();
+}

@@ -202,3 +202,25 @@ impl RequestFaults {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::EndpointCounters;
+    use faro_sync::clock;
+
+    #[test]
+    fn a_wait_for_memory_begins_anew_on_another_fabric() {
+        let sink = CompletionSink::new(Arc::new(EndpointCounters::default()));
+        let timeout = Duration::from_secs(1);
+        let mut request = FetchRequest::new(1, 7, Vec::new(), timeout, sink);
+        request.goes_over(FabricKind::Verbs);
+        let since = Some(clock::now());
+        request.starved_since = since;
+        request.goes_over(FabricKind::Verbs);
+        assert_eq!(request.starved_since, since, "put back on the same one");
+        request.goes_over(FabricKind::Tcp);
+        assert_eq!(request.starved_since, None);
+        request.ended();
+    }
+}

@@ -207,7 +207,7 @@ impl Copier {
             let Entry::Output { id, data, index } = *entry else {
                 break;
             };
-            let listed = Listed { id, data, index };
+            let listed = ListedOutput { id, data, index };
             if self.is_wanted(place, listed) {
                 bytes += listed.bytes();
                 if listed.bytes() > SMALL || bytes > TOGETHER || together.len() == MAX_TOGETHER {
@@ -227,7 +227,7 @@ impl Copier {
         }
     }
 
-    fn is_wanted(&self, place: ServicePlace<'_>, listed: Listed) -> bool {
+    fn is_wanted(&self, place: ServicePlace<'_>, listed: ListedOutput) -> bool {
         let ServicePlace {
             here,
             at,
@@ -258,7 +258,7 @@ impl Copier {
                 Ok(())
             }
             Entry::Output { id, data, index } => {
-                let listed = Listed { id, data, index };
+                let listed = ListedOutput { id, data, index };
                 if !self.is_wanted(place, listed) {
                     return Ok(());
                 }
@@ -269,7 +269,11 @@ impl Copier {
     }
 
     /// Counts a copy. What cannot be copied is left out, unless another attempt may succeed.
-    fn has_copied(&self, listed: Listed, copied: Result<(), CopyError>) -> Result<(), PullError> {
+    fn has_copied(
+        &self,
+        listed: ListedOutput,
+        copied: Result<(), CopyError>,
+    ) -> Result<(), PullError> {
         match copied {
             Ok(()) => {
                 self.counts
@@ -290,7 +294,7 @@ impl Copier {
     }
 
     /// Copies small outputs with one request for all their indexes and data.
-    fn copy_together(&self, pull: &ReplicaPull<'_>, all: &[Listed]) -> Result<(), PullError> {
+    fn copy_together(&self, pull: &ReplicaPull<'_>, all: &[ListedOutput]) -> Result<(), PullError> {
         let mut wanted = Vec::new();
         for one in all {
             match self.store.has_room(one.id, one.bytes()) {
@@ -312,7 +316,7 @@ impl Copier {
             Ok(parts) => parts.into_iter(),
             // One of them is longer than its list says; alone each is found out.
             Err(PullError::Torn { .. }) => {
-                let alone = |one: Listed| self.has_copied(one, self.copy(pull, one));
+                let alone = |one: ListedOutput| self.has_copied(one, self.copy(pull, one));
                 return wanted.into_iter().try_for_each(alone);
             }
             Err(error) => return Err(error),
@@ -337,7 +341,7 @@ impl Copier {
         Ok(())
     }
 
-    fn copy(&self, pull: &ReplicaPull<'_>, one: Listed) -> Result<(), CopyError> {
+    fn copy(&self, pull: &ReplicaPull<'_>, one: ListedOutput) -> Result<(), CopyError> {
         self.store.has_room(one.id, one.bytes())?;
         let (index, data, partitions) = (one.index.into(), one.data, one.partitions());
         self.keep_copy(one, |index_file, data_file| {
@@ -351,7 +355,7 @@ impl Copier {
     /// synced, because no file is believed after a restart of the machine (`record`).
     fn keep_copy(
         &self,
-        one: Listed,
+        one: ListedOutput,
         fill: impl FnOnce(&ScratchFile, &ScratchFile) -> Result<(), PullError>,
     ) -> Result<(), CopyError> {
         let index_file = ScratchFile::new(self.store.path().join("copy.index"))?;
@@ -375,13 +379,13 @@ impl Copier {
 
 /// An output as another service's list names it.
 #[derive(Debug, Clone, Copy)]
-struct Listed {
+struct ListedOutput {
     id: OutputId,
     data: u64,
     index: u32,
 }
 
-impl Listed {
+impl ListedOutput {
     fn bytes(self) -> u64 {
         self.data + u64::from(self.index)
     }

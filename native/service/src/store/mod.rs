@@ -44,7 +44,7 @@ pub use outputs::Holding;
 use outputs::{Kept, OutputPlace, Outputs};
 use records::CountedRecord;
 pub use records::OutputRecords;
-use recover::LeftError;
+use recover::OutputCheckError;
 pub use result::{KeepError, KeptAs, KeptNow};
 use rustix::io::Errno;
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ pub struct Store {
 
 /// What was found when an output of a service before this one was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Looked {
+pub(super) enum LookResult {
     /// It is whole, or has gone.
     Done,
     /// It was not whole, and has been removed.
@@ -160,42 +160,42 @@ impl Store {
         let mut sums = (0, 0);
         for id in left {
             match self.look_at(id) {
-                Looked::Done => {}
-                Looked::Removed { names } => sums.0 += names,
-                Looked::Later => sums.1 += 1,
+                LookResult::Done => {}
+                LookResult::Removed { names } => sums.0 += names,
+                LookResult::Later => sums.1 += 1,
             }
         }
         sums
     }
 
-    fn look_at(&self, id: OutputId) -> Looked {
+    fn look_at(&self, id: OutputId) -> LookResult {
         let left = |outputs: &Outputs| {
             let kept = outputs.get(id)?;
             let is_left = matches!(kept.place, OutputPlace::Left);
             is_left.then(|| (kept.links(id), kept.has_data))
         };
         let Some((links, has_data)) = left(&lock(&self.outputs)) else {
-            return Looked::Done;
+            return LookResult::Done;
         };
         let looked = recover::check(&self.directory, links, has_data);
         let mut outputs = lock(&self.outputs);
         if left(&outputs).is_none_or(|(now, _)| now != links) {
             // Another thread was quicker, or it was replaced or removed.
-            return Looked::Done;
+            return LookResult::Done;
         }
         match looked {
             Ok(bytes) => {
                 outputs.is_whole(id, bytes);
-                Looked::Done
+                LookResult::Done
             }
-            Err(LeftError::Later(error)) => {
+            Err(OutputCheckError::Later(error)) => {
                 log::debug!(
                     "{} cannot be looked at: {error}",
                     self.directory.path().display()
                 );
-                Looked::Later
+                LookResult::Later
             }
-            Err(LeftError::Torn) => {
+            Err(OutputCheckError::Torn) => {
                 outputs.remove(id);
                 drop(outputs);
                 log::warn!(
@@ -205,7 +205,7 @@ impl Store {
                     self.directory.path().display()
                 );
                 self.directory.unlink(links, has_data);
-                Looked::Removed {
+                LookResult::Removed {
                     names: 1 + usize::from(has_data),
                 }
             }

@@ -32,7 +32,7 @@ pub(super) struct FoundNames {
 
 /// The reason that an output that was left is not served.
 #[derive(Debug)]
-pub(super) enum LeftError {
+pub(super) enum OutputCheckError {
     /// Its files are not those of a map output.
     Torn,
     /// They cannot be looked at now: no descriptors, no memory, an error of the disk.
@@ -95,7 +95,11 @@ pub(super) fn scan(directory: &Directory) -> io::Result<FoundNames> {
 ///
 /// # Errors
 /// `Torn`, `Later`.
-pub(super) fn check(directory: &Directory, links: Links, has_data: bool) -> Result<u64, LeftError> {
+pub(super) fn check(
+    directory: &Directory,
+    links: Links,
+    has_data: bool,
+) -> Result<u64, OutputCheckError> {
     let open = |part| directory.open_part(links, part);
     let index = open(OutputFile::Index)?;
     let data = has_data.then(|| open(OutputFile::Data)).transpose()?;
@@ -107,7 +111,7 @@ pub(super) fn check(directory: &Directory, links: Links, has_data: bool) -> Resu
     Ok(handed.bytes)
 }
 
-impl From<Errno> for LeftError {
+impl From<Errno> for OutputCheckError {
     fn from(errno: Errno) -> Self {
         match errno {
             // There is nothing of that name, or something that is never opened as a file.
@@ -117,7 +121,7 @@ impl From<Errno> for LeftError {
     }
 }
 
-impl From<HandedError> for LeftError {
+impl From<HandedError> for OutputCheckError {
     fn from(error: HandedError) -> Self {
         match error {
             // A file that became shorter meanwhile.
