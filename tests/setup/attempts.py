@@ -80,7 +80,7 @@ _RUNNING = _Running()
 
 
 def end(*processes: subprocess.Popen) -> None:
-    """Interrupts groups of processes, so that all clean up at once, then kills what is left of them."""
+    """Interrupts groups of processes, so that all clean up at once, then kills what is left."""
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGINT)
@@ -156,7 +156,8 @@ def in_order(
 def ending_all() -> Iterator[None]:
     """When this context ends, so has all that `run` has started, also after a signal."""
     before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    # A shell's background job ignores interrupts, and so would all that it starts: they would have to be killed.
+    # A shell's background job ignores interrupts, and so would all that it starts: these would
+    # have to be killed.
     ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
     if ignored:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -130,9 +130,8 @@ with attempts.ending_all():
         assert len(pids) == 1
         assert is_gone(pids[0])
 
-
     def test_what_a_background_job_starts_hears_interrupts(self, tmp_path):
-        """A shell makes its background jobs ignore them; whoever ignores them is killed 30 s later."""
+        """A shell makes its background jobs ignore them. Who does is killed 30 s later."""
         log = tmp_path / "log"
         program = f"""
 import signal, sys
