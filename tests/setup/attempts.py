@@ -33,6 +33,8 @@ STILL_RUNS = "has been running for over"
 # As many as may have processors at a time. More would only stand in the queue, before the other
 # phases' programs.
 AT_ONCE = processors.ALL
+# Seconds that all interrupted programs together may take to clean up.
+CLEAN_UP = 30
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -74,21 +76,24 @@ class _Running:
         with self._lock:
             self._stopped = True
             left = list(self._processes)
-        for process in left:
-            end(process)
+        end(*left)
 
 
 _RUNNING = _Running()
 
 
-def end(process: subprocess.Popen) -> None:
-    """Interrupts a group of processes, so that they clean up, then kills what is left of it."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGINT)
+def end(*processes: subprocess.Popen) -> None:
+    """Interrupts groups of processes, so that all clean up at once, then kills what is left."""
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+    deadline = time.monotonic() + CLEAN_UP
+    for process in processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(30)
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+            process.wait(max(0, deadline - time.monotonic()))
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def makes_progress(line: str) -> bool:
@@ -154,8 +159,15 @@ def in_order(
 def ending_all() -> Iterator[None]:
     """When this context ends, so has all that `run` has started, also after a signal."""
     before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    # A shell's background job ignores interrupts, and so would all that it starts: these would
+    # have to be killed.
+    ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    if ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
     finally:
         _RUNNING.stop()
         signal.signal(signal.SIGTERM, before)
+        if ignored:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -130,6 +130,23 @@ with attempts.ending_all():
         assert len(pids) == 1
         assert is_gone(pids[0])
 
+    def test_what_a_background_job_starts_hears_interrupts(self, tmp_path):
+        """A shell makes its background jobs ignore them. Who does is killed 30 s later."""
+        log = tmp_path / "log"
+        program = f"""
+import signal, sys
+from pathlib import Path
+sys.path.insert(0, {str(HERE)!r})
+import attempts, processors
+with attempts.ending_all():
+    attempts.run(["grep", "SigIgn", "/proc/self/status"], Path({str(log)!r}), processors.ONE)
+sys.exit(signal.getsignal(signal.SIGINT) != signal.SIG_IGN)
+"""
+        ignores = "trap '' INT; exec \"$@\""
+        subprocess.run(["sh", "-c", ignores, "sh", *python(program)], check=True)
+        ignored = int(log.read_text().split()[1], 16)
+        assert not ignored >> (signal.SIGINT - 1) & 1
+
 
 def is_gone(pid: int) -> bool:
     """Whether a process has ended; a signal takes a moment."""

@@ -55,6 +55,16 @@ fn with(
     Good { name, rows, block }
 }
 
+/// Returns 800 bytes 3 as LZ4: one literal, a match with that offset, and twelve literals. Only with offset 1 it is LZ4.
+fn lz4_of_threes(offset: u16) -> Vec<u8> {
+    let mut tail = vec![0x1f, 3];
+    tail.extend(offset.to_le_bytes());
+    // 787 bytes: 4, 15 of the token, 3 * 255 and 3.
+    tail.extend([255, 255, 255, 3, 0xc0]);
+    tail.extend([3; 12]);
+    tail
+}
+
 fn people() -> Vec<Vec<u8>> {
     let names: [Option<&[u8]>; 4] = [Some(b"Ann"), None, Some(b""), Some(b"Bartholomew")];
     let cities: [&[u8]; 4] = [b"Bern", b"Rotterdam", b"Ulm", b"12345678"];
@@ -158,6 +168,14 @@ fn good() -> Vec<Good> {
         0,
         &[constant(50)],
         &lz4_flex::block::compress(&[3; 1600]),
+    ));
+    all.push(with(
+        "k-0-lz4-match",
+        LZ4,
+        &vec![vec![3; 400]; 2],
+        0,
+        &[constant(50)],
+        &lz4_of_threes(1),
     ));
     all.push(with(
         "k-0-zstd-tail",
@@ -332,6 +350,14 @@ fn bad() -> Vec<(&'static str, Vec<u8>)> {
         (
             "TailCodec",
             row_block(ZSTD, 24, &body(2, 0, &[constant(1)], &[0xff; 9])),
+        ),
+        (
+            "TailCodec",
+            row_block(LZ4, 808, &body(2, 0, &[constant(50)], &lz4_of_threes(0))),
+        ),
+        (
+            "TailCodec",
+            row_block(LZ4, 808, &body(2, 0, &[constant(50)], &lz4_of_threes(2))),
         ),
         (
             "TailLength",

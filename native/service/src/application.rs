@@ -1,14 +1,16 @@
 //! One application of this host: its outputs, and the endpoint that serves them to its members.
 
+use crate::disk::Disk;
 use crate::handed::Handed;
 use crate::lend::Loans;
+use crate::lending::Lending;
 use crate::message::{Hello, Key};
 use crate::options::Options;
 use crate::port::Port;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
 use crate::serving::{open, resolver};
-use crate::store::{Held, Holding, KeepError, KeptNow, Store};
-use crate::told::{News, Told};
+use crate::store::{Holding, KeepError, KeptNow, Store};
+use crate::told::Told;
 use faro_endpoint::{Budget, Endpoint, EndpointError};
 use faro_sync::lock;
 use faro_wire::OutputId;
@@ -35,14 +37,22 @@ pub(crate) struct Application {
     sealed: bool,
     secret: SecretHash,
     store: Arc<Store>,
-    endpoint: Arc<Endpoint>,
+    card: Vec<u8>,
+    /// `None`: it was closed. Its memory is another application's then, whoever still has this value.
+    endpoint: Mutex<Option<Arc<Endpoint>>>,
     replicas: Arc<Replicas>,
     pages: Arc<Pages>,
-    told: Arc<Told>,
+    pub(crate) told: Arc<Told>,
     copying: Copying,
     threads: Mutex<Vec<JoinHandle<()>>>,
     connections: AtomicUsize,
     activity: Mutex<Activity>,
+    /// When it came.
+    pub(crate) since: Instant,
+    /// For what its disk may keep waiting.
+    disk: Arc<Disk>,
+    /// It has handed nothing over and made room for another one: its executors connect again when they need it.
+    has_made_room: AtomicBool,
 }
 
 /// What all applications' copies have in common.
@@ -81,13 +91,13 @@ impl Application {
         key: Key,
         hello: &Hello,
         owner: u32,
-        store: Arc<Store>,
+        (store, disk): (Arc<Store>, Arc<Disk>),
         shared: (&Options, &Arc<Budget>, &Port),
         copying: Copying,
         now: Instant,
     ) -> Result<Arc<Self>, EndpointError> {
         let endpoint = open(hello, shared)?;
-        let pages = Arc::new(Pages::new(store.path()));
+        let pages = Arc::new(Pages::new(Arc::clone(&store)));
         let told: Arc<Told> = Arc::default();
         let resolver = resolver(
             Arc::clone(&endpoint),
@@ -103,7 +113,8 @@ impl Application {
             sealed: hello.sealed,
             secret: SecretHash::of(&hello.secret),
             store,
-            endpoint,
+            card: endpoint.card(),
+            endpoint: Mutex::new(Some(endpoint)),
             replicas: Arc::default(),
             pages,
             told,
@@ -111,6 +122,9 @@ impl Application {
             threads: Mutex::new(vec![resolver]),
             connections: AtomicUsize::new(0),
             activity: Mutex::new(Activity { at: now, served: 0 }),
+            since: now,
+            disk,
+            has_made_room: AtomicBool::new(false),
         }))
     }
 
@@ -122,8 +136,36 @@ impl Application {
             && self.secret == SecretHash::of(&hello.secret)
     }
 
+    pub(crate) fn disk(&self) -> &Arc<Disk> {
+        &self.disk
+    }
+
+    /// Whether nothing is kept for it, nor just being handed over.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.store.is_empty()
+    }
+
+    pub(crate) fn has_made_room(&self) -> bool {
+        self.has_made_room.load(Ordering::Acquire)
+    }
+
+    /// Makes room for another one, if it has nothing: from then on nothing is kept for it, and its executors' connections
+    /// end. Returns whether it does.
+    pub(crate) fn makes_room(&self) -> bool {
+        let makes = self.store.end_if_empty();
+        if makes {
+            self.has_made_room.store(true, Ordering::Release);
+        }
+        makes
+    }
+
     pub(crate) fn card(&self) -> Vec<u8> {
-        self.endpoint.card()
+        self.card.clone()
+    }
+
+    /// `None`: it was closed.
+    fn endpoint(&self) -> Option<Arc<Endpoint>> {
+        lock(&self.endpoint).clone()
     }
 
     pub(crate) fn connected(&self) {
@@ -145,9 +187,9 @@ impl Application {
     /// See `Store::keep`.
     pub(crate) fn keep(&self, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
         let kept = self.store.keep(id, handed)?;
-        if kept.replaced {
-            // The endpoint may know the older files.
-            answer(&self.endpoint, &self.store, &self.pages, id);
+        // The endpoint may know the older files.
+        if let Some(endpoint) = self.endpoint().filter(|_| kept.replaced) {
+            answer(&endpoint, &self.store, &self.pages, id);
         }
         self.replicas.kept(id);
         Ok(kept)
@@ -162,9 +204,11 @@ impl Application {
         if !self.replicas.told(place, card, &self.store)? {
             return Ok(());
         }
+        let endpoint = self.endpoint();
+        let endpoint = endpoint.ok_or_else(|| KeepError::Ended.to_string())?;
         let copier = Copier {
             application: self.name.clone(),
-            endpoint: Arc::clone(&self.endpoint),
+            endpoint,
             store: Arc::clone(&self.store),
             replicas: Arc::clone(&self.replicas),
             pages: Arc::clone(&self.pages),
@@ -187,19 +231,21 @@ impl Application {
     /// What there is of these outputs for a reader of this host.
     pub(crate) fn lend(
         &self,
-        lending: &Arc<Held>,
+        lending: &Arc<Lending>,
         shuffle: u32,
         maps: &[i64],
         files: bool,
     ) -> Loans {
-        Loans::of(&self.store, lending, shuffle, maps, files)
+        Loans::of(&self.store, (lending, self.key), shuffle, maps, files)
     }
 
     /// Removes a shuffle's outputs.
     pub(crate) fn forget(&self, shuffle: u32) -> Holding {
         let close = || {
-            self.endpoint.forget_shuffle(shuffle);
-            self.endpoint.forget_shuffle(indexes_of(shuffle));
+            if let Some(endpoint) = self.endpoint() {
+                endpoint.forget_shuffle(shuffle);
+                endpoint.forget_shuffle(indexes_of(shuffle));
+            }
         };
         close();
         let gone = self.store.forget(shuffle);
@@ -209,18 +255,19 @@ impl Application {
         gone
     }
 
-    /// What members have told since the last call.
-    pub(crate) fn told(&self) -> News {
-        self.told.take()
-    }
-
     pub(crate) fn holding(&self) -> Holding {
         self.store.holding()
     }
 
+    /// The endpoint's. The lock is held meanwhile, so that nobody has the endpoint when it is closed.
+    fn counters(&self) -> Vec<(String, u64)> {
+        let endpoint = lock(&self.endpoint);
+        endpoint.as_ref().map_or_else(Vec::new, |of| of.counters())
+    }
+
     /// Blocks and bytes that readers got.
     pub(crate) fn served(&self) -> [u64; 2] {
-        let counters = self.endpoint.counters();
+        let counters = self.counters();
         ["servedBlocks.", "servedBytes."].map(|prefix| {
             let of = counters.iter().filter(|(name, _)| name.starts_with(prefix));
             of.map(|(_, value)| value).sum()
@@ -229,7 +276,7 @@ impl Application {
 
     /// Bytes of the tables of its outputs, and of readers' requests.
     pub(crate) fn table_bytes(&self) -> u64 {
-        let counters = self.endpoint.counters();
+        let counters = self.counters();
         let of = counters
             .iter()
             .filter(|(name, _)| TABLES.contains(&name.as_str()));
@@ -247,9 +294,12 @@ impl Application {
         Some(activity.at)
     }
 
-    /// Ends the endpoint. Idempotent.
+    /// Ends the endpoint, and gives its memory back. Idempotent.
     pub(crate) fn close(&self) {
-        self.endpoint.close();
+        let endpoint = lock(&self.endpoint).take();
+        if let Some(endpoint) = &endpoint {
+            endpoint.close();
+        }
         let threads = std::mem::take(&mut *lock(&self.threads));
         for thread in threads {
             if thread.join().is_err() {

@@ -22,8 +22,8 @@ struct Question<'a> {
 impl Client {
     /// Borrows the files of map outputs for `endpoint`, which reads them then (`Endpoint::local`). Returns for each
     /// output whether it is to be read so. At most a thirty-second of what the endpoint may borrow is borrowed now, so
-    /// that the readers of 32 tasks do not push out each other's; for the others the service only says whether it has
-    /// them, and they are borrowed by a later call.
+    /// that the readers of 32 tasks do not push out each other's. The others are to be borrowed by a later call: they are
+    /// not asked for, unless the service has none of the first ones. Then it says which of them it has.
     ///
     /// # Errors
     /// Outputs that were borrowed before the error stay readable.
@@ -43,8 +43,13 @@ impl Client {
         let asked: Vec<usize> = (0..maps.len()).filter(|&at| !readable[at]).collect();
         let mut asked = asked.as_slice();
         let mut room = (endpoint.max_lent() / READERS).max(1);
+        let mut are_lent = false;
         while !asked.is_empty() {
             let files = room > 0;
+            if !files && are_lent {
+                asked.iter().for_each(|&at| readable[at] = true);
+                break;
+            }
             let max = match files {
                 true => room.min(MAX_LEND_FILES),
                 false => MAX_LEND,
@@ -58,6 +63,7 @@ impl Client {
             };
             for (&at, lent) in now.iter().zip(self.ask_for(&question, endpoint)?) {
                 readable[at] = lent != Lent::NotHere;
+                are_lent |= readable[at];
             }
             room = room.saturating_sub(max);
             asked = rest;

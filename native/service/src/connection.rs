@@ -1,6 +1,7 @@
 //! The connection of one executor: its greeting, and the answers to its messages. It has a thread of its own.
 
 use crate::application::Application;
+use crate::disk::{DiskError, DISK_WAIT};
 use crate::handed::Handed;
 use crate::lend::Loans;
 use crate::message::{MessageError, Refusal, Reply, Request};
@@ -8,7 +9,6 @@ use crate::service::{Refused, Service};
 use crate::socket::{receive, send, Received, SocketError};
 use crate::store::KeepError;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
-use rustix::process::geteuid;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +32,15 @@ pub(crate) fn refuse(socket: &OwnedFd, (why, text): Refused) -> Result<(), Socke
     send(socket.as_fd(), &bytes, &[])
 }
 
+pub(crate) fn not_served(user: u32) -> Refused {
+    let text = format!("executors of user {user} are not served here");
+    (Refusal::User, text)
+}
+
+fn late(error: &DiskError) -> Refused {
+    (Refusal::System, error.to_string())
+}
+
 /// What a first message wants.
 enum First {
     Executor(Arc<Application>),
@@ -47,8 +56,8 @@ enum Answer {
 /// One executor.
 pub(crate) struct Connection<'a> {
     pub(crate) user: u32,
-    pub(crate) service: &'a Service,
-    pub(crate) socket: &'a OwnedFd,
+    pub(crate) service: &'a Arc<Service>,
+    pub(crate) socket: &'a Arc<OwnedFd>,
     pub(crate) stop: &'a AtomicBool,
 }
 
@@ -63,7 +72,10 @@ impl Connection<'_> {
         });
         match served {
             Ok(()) | Err(SocketError::Closed) => {}
-            Err(error) => log::info!("an executor's connection ends: {error}"),
+            Err(error) => self.service.say(
+                self.user,
+                format_args!("an executor's connection ends: {error}"),
+            ),
         }
     }
 
@@ -72,15 +84,7 @@ impl Connection<'_> {
         hello_waits(self.socket)?;
         let greeted = self.greeted()?;
         let first = greeted.map_err(|refused| {
-            log::info!(
-                "an executor of user {} is refused: {}",
-                self.user,
-                refused.1
-            );
-            self.service
-                .counters
-                .refused
-                .fetch_add(1, Ordering::Relaxed);
+            self.service.refuses(self.user, &refused.1);
             refuse(self.socket, refused)
                 .err()
                 .unwrap_or(SocketError::Closed)
@@ -102,13 +106,8 @@ impl Connection<'_> {
         // Also of a user who is refused: closing with a message unread would take the answer from the other side.
         let received = receive(self.socket.as_fd())?;
         let request = Request::decode(&received.bytes);
-        let administers = self.user == 0 || self.user == geteuid().as_raw();
-        if administers && matches!(request, Ok(Request::Status)) {
-            return Ok(Ok(First::Status));
-        }
-        if !self.service.serves(self.user) {
-            let text = format!("executors of user {} are not served here", self.user);
-            return Ok(Err((Refusal::User, text)));
+        if !self.service.serves(self.user) && !matches!(request, Ok(Request::Status)) {
+            return Ok(Err(not_served(self.user)));
         }
         Ok(match request {
             Ok(Request::Hello(hello)) => self
@@ -132,13 +131,20 @@ impl Connection<'_> {
         })
     }
 
-    fn answer_all(&self, application: &Application) -> Result<(), SocketError> {
+    fn answer_all(&self, application: &Arc<Application>) -> Result<(), SocketError> {
         while !self.stop.load(Ordering::Relaxed) {
-            let received = match receive(self.socket.as_fd()) {
+            let received = receive(self.socket.as_fd());
+            if application.has_made_room() {
+                // Without an answer: the executor connects again, and hands over once more what this message did.
+                return Err(SocketError::Closed);
+            }
+            let received = match received {
                 Err(SocketError::TimedOut) => continue,
                 other => other?,
             };
-            match self.answer(application, received) {
+            let answer = self.answer(application, received);
+            match answer {
+                Err(_) if application.has_made_room() => return Err(SocketError::Closed),
                 Ok(Answer::Plain(reply)) => self.reply(&reply)?,
                 Ok(Answer::Lent(loans)) => self.lend(loans)?,
                 Err(refused) => {
@@ -158,7 +164,12 @@ impl Connection<'_> {
         Ok(())
     }
 
-    fn answer(&self, application: &Application, received: Received) -> Result<Answer, Refused> {
+    /// What may wait for a disk is done by the application's threads for it, and waited for for a bounded time.
+    fn answer(
+        &self,
+        application: &Arc<Application>,
+        received: Received,
+    ) -> Result<Answer, Refused> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
@@ -170,12 +181,15 @@ impl Connection<'_> {
                     let got = files.len();
                     return Err(message(format!("{got} descriptors where {wanted} belong")));
                 }
-                let handed = match (files.next(), files.next()) {
-                    (Some(index), data) => Handed::check(index, data, self.user),
-                    (None, _) => return Err(message("no index".to_owned())),
+                let (Some(index), data) = (files.next(), files.next()) else {
+                    return Err(message("no index".to_owned()));
                 };
-                let handed = handed.map_err(|e| (Refusal::Files, e.to_string()))?;
-                let kept = application.keep(id, handed).map_err(|error| {
+                let (of, user) = (Arc::clone(application), self.user);
+                let kept = application.disk().ask(move || {
+                    let handed = Handed::check(index, data, user)?;
+                    of.keep(id, handed)
+                });
+                let kept = kept.map_err(|error| late(&error))?.map_err(|error| {
                     let why = match &error {
                         KeepError::Files(_) => Refusal::Files,
                         KeepError::Quota { .. } => Refusal::Quota,
@@ -185,6 +199,7 @@ impl Connection<'_> {
                         KeepError::Removed | KeepError::Own => Refusal::Message,
                         KeepError::Descriptors { .. }
                         | KeepError::Linking(_)
+                        | KeepError::Directory(_)
                         | KeepError::Unreadable(_) => Refusal::System,
                     };
                     (why, error.to_string())
@@ -193,7 +208,10 @@ impl Connection<'_> {
                 Ok(Answer::Plain(Reply::Done))
             }
             Request::Forget { shuffle } => {
-                self.service.counters.removed(application.forget(shuffle));
+                let of = Arc::clone(application);
+                let forgotten = application.disk().ask(move || of.forget(shuffle));
+                let forgotten = forgotten.map_err(|error| late(&error))?;
+                self.service.counters.removed(forgotten);
                 Ok(Answer::Plain(Reply::Done))
             }
             Request::Host {
@@ -211,7 +229,10 @@ impl Connection<'_> {
                 Ok(Answer::Plain(Reply::Behind(behind)))
             }
             Request::End => {
-                self.service.end(application.key, "has ended");
+                if let Some(ends) = self.service.end(application.key, "has ended") {
+                    // What hangs is removed later.
+                    let _ = ends.recv_timeout(DISK_WAIT);
+                }
                 Ok(Answer::Plain(Reply::Done))
             }
             Request::Lend {
@@ -219,16 +240,19 @@ impl Connection<'_> {
                 files,
                 maps,
             } => {
-                let lending = &self.service.lending;
-                let loans = application.lend(lending, shuffle, &maps, files);
-                Ok(Answer::Lent(loans))
+                let of = Arc::clone(application);
+                let lending = Arc::clone(&self.service.lending);
+                let lend = move || of.lend(&lending, shuffle, &maps, files);
+                let loans = application.disk().ask(lend);
+                Ok(Answer::Lent(loans.map_err(|error| late(&error))?))
             }
         }
     }
 
-    /// A reader that does not take its answer ends this connection only, which has its own thread and timeout.
+    /// A reader that does not take its answer ends this connection only, which has its own thread and timeout; what it
+    /// leaves in its socket counts on (`lending`).
     fn lend(&self, loans: Loans) -> Result<(), SocketError> {
-        let files: Vec<_> = loans.files().map(AsFd::as_fd).collect();
+        let files: Vec<_> = loans.files().iter().map(AsFd::as_fd).collect();
         let outputs = loans.all.iter().filter(|lent| lent.files() > 0).count();
         if !files.is_empty() {
             // Before the answer, so that a reader that has it finds it counted.
@@ -241,7 +265,11 @@ impl Connection<'_> {
                 let text = SocketError::TooManyOnTheirWay.to_string();
                 refuse(self.socket, (Refusal::System, text))
             }
-            other => other,
+            Ok(()) => {
+                loans.sent(&self.service.lending, self.socket);
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Counts connected executors, in all and of each user: where several users are served, none takes all connections.
+//! Users who are not served are not counted here (`listener`).
 
 use crate::options::Users;
+use crate::shares::share_of_user;
 use faro_sync::lock;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -11,16 +13,8 @@ use thiserror::Error;
 pub(crate) enum TooMany {
     #[error("{max} executors are connected, as many as may be")]
     All { max: usize },
-    #[error("{max} executors of user {user} are connected, as many as one user may have")]
+    #[error("{max} executors of user {user} are connected, as many as one user may have now")]
     OfUser { user: u32, max: usize },
-}
-
-/// Returns one user's share of `max`: all of it where only one user is served, otherwise half.
-pub(crate) fn share_of_user(users: &Users, max: usize) -> usize {
-    match users {
-        Users::Own => max,
-        Users::These(_) | Users::Any => max.div_ceil(2),
-    }
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +27,7 @@ struct Open {
 #[derive(Debug)]
 pub(crate) struct Connections {
     max: usize,
-    max_of_user: usize,
+    users: Users,
     open: Mutex<Open>,
 }
 
@@ -41,7 +35,7 @@ impl Connections {
     pub(crate) fn new(users: &Users, max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
-            max_of_user: share_of_user(users, max),
+            users: users.clone(),
             open: Mutex::default(),
         })
     }
@@ -53,8 +47,8 @@ impl Connections {
             return Err(TooMany::All { max: self.max });
         }
         let of_user = open.by_user.get(&user).copied().unwrap_or(0);
-        if of_user >= self.max_of_user {
-            let max = self.max_of_user;
+        if of_user >= share_of_user(&self.users, self.max, open.all) {
+            let max = of_user;
             return Err(TooMany::OfUser { user, max });
         }
         open.all += 1;
@@ -93,16 +87,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_user_of_several_has_half() {
-        let connections = Connections::new(&Users::Any, 5);
+    fn one_user_of_several_leaves_as_many_as_it_has() {
+        let connections = Connections::new(&Users::Any, 6);
         let mut first: Vec<_> = (0..3).map(|_| connections.take(1).unwrap()).collect();
         let refused = connections.take(1).unwrap_err();
         assert_eq!(refused, TooMany::OfUser { user: 1, max: 3 });
         let second: Vec<_> = (0..2).map(|_| connections.take(2).unwrap()).collect();
-        assert_eq!(connections.take(2).unwrap_err(), TooMany::All { max: 5 });
+        let refused = connections.take(2).unwrap_err();
+        assert_eq!(refused, TooMany::OfUser { user: 2, max: 2 });
+        let third = connections.take(3).unwrap();
+        assert_eq!(connections.take(4).unwrap_err(), TooMany::All { max: 6 });
         first.pop();
-        let again = connections.take(1).unwrap();
-        drop((first, second, again));
+        let again = connections.take(4).unwrap();
+        drop((first, second, third, again));
         assert!(connections.are_none() && lock(&connections.open).by_user.is_empty());
     }
 

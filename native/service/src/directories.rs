@@ -1,14 +1,17 @@
 //! The directories of the service, and how many files it may have open.
 
 use crate::error::ServiceError;
+use faro_sync::try_lock;
 use rustix::fs::{flock, FlockOperation};
 use rustix::process::{geteuid, getrlimit, setrlimit, Resource};
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 const LOCK: &str = "faro-serve.lock";
+const APPLICATIONS: &str = "applications";
 
 /// Makes the directory, or checks that it is this user's.
 pub(crate) fn directory(path: &Path, mode: u32) -> Result<(), ServiceError> {
@@ -49,6 +52,83 @@ pub(crate) fn locked(directory: &Path) -> Result<File, ServiceError> {
         Err(rustix::io::Errno::WOULDBLOCK) => Err(ServiceError::InUse { path }),
         Err(errno) => Err(of(errno.into())),
     }
+}
+
+/// The data directory, with the directory of all applications in it. Only one service has it.
+#[derive(Debug)]
+pub(crate) struct DataDirectory {
+    path: PathBuf,
+    applications: PathBuf,
+    /// Locked as long as this lives; another one after the directory was removed and made again. No thread waits for it.
+    lock: Mutex<File>,
+}
+
+impl DataDirectory {
+    /// # Errors
+    /// `Path`, `Foreign`, `InUse`.
+    pub(crate) fn open(path: &Path) -> Result<Arc<Self>, ServiceError> {
+        directory(path, 0o700)?;
+        let lock = locked(path)?;
+        let applications = path.join(APPLICATIONS);
+        directory(&applications, 0o700)?;
+        Ok(Arc::new(Self {
+            path: path.to_owned(),
+            applications,
+            lock: Mutex::new(lock),
+        }))
+    }
+
+    pub(crate) fn applications(&self) -> &Path {
+        &self.applications
+    }
+
+    /// Makes a directory in that of all applications, which is made, too, if it has gone. The data directory itself is not
+    /// made again: it may be a disk that is not mounted now.
+    ///
+    /// # Errors
+    /// The system's, or another service or user has the data directory now.
+    pub(crate) fn make(&self, path: &Path) -> io::Result<()> {
+        match make(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            other => return other,
+        }
+        self.lock_again()?;
+        match make(&self.applications) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => {
+                other?;
+                log::warn!(
+                    "{} was removed and is made again",
+                    self.applications.display()
+                );
+            }
+        }
+        make(path)
+    }
+
+    /// Locks the directory that is there now, unless it is the one that is locked.
+    fn lock_again(&self) -> io::Result<()> {
+        let just_now = || io::Error::other("the data directory is just being locked again");
+        let mut lock = try_lock(&self.lock).ok_or_else(just_now)?;
+        let is = fs::metadata(&self.path)?.uid();
+        if is != geteuid().as_raw() {
+            let text = format!("{} is of user {is} now", self.path.display());
+            return Err(io::Error::other(text));
+        }
+        let held = lock.metadata()?;
+        match fs::metadata(self.path.join(LOCK)) {
+            Ok(now) if (now.dev(), now.ino()) == (held.dev(), held.ino()) => return Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        *lock = locked(&self.path).map_err(io::Error::other)?;
+        Ok(())
+    }
+}
+
+/// Makes a directory that only this user sees.
+pub(crate) fn make(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
 }
 
 /// As many descriptors as this process may have, from now on.

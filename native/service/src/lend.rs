@@ -4,10 +4,12 @@
 //! the files' own user can still open them for writing by `/proc/self/fd`, as it could by their path; executors of one
 //! application trust each other, and those of others get no descriptor.
 
-use crate::message::Lent;
-use crate::store::{Held, HeldFiles, Store};
+use crate::lending::{Lending, LoanCount};
+use crate::message::{Key, Lent};
+use crate::store::Store;
 use faro_wire::OutputId;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// The descriptors that go with an answer.
@@ -16,15 +18,16 @@ pub(crate) struct Loans {
     /// The state of each map output, in the order of the question.
     pub(crate) all: Vec<Lent>,
     /// Open until the answer was sent.
-    held: Vec<HeldFiles>,
+    files: Vec<File>,
+    counted: Vec<LoanCount>,
 }
 
 impl Loans {
-    /// Makes the answer for these outputs. `files`: opens them, within the bound of `lending`; an output that cannot be
+    /// Makes the answer for these outputs. `files`: opens them, within the bounds of `lending`; an output that cannot be
     /// opened is "not here".
     pub(crate) fn of(
         store: &Store,
-        lending: &Arc<Held>,
+        lending: (&Arc<Lending>, Key),
         shuffle: u32,
         maps: &[i64],
         files: bool,
@@ -44,34 +47,43 @@ impl Loans {
         loans
     }
 
-    fn open(&mut self, store: &Store, lending: &Arc<Held>, id: OutputId) -> Lent {
+    fn open(
+        &mut self,
+        store: &Store,
+        (lending, application): (&Arc<Lending>, Key),
+        id: OutputId,
+    ) -> Lent {
         // Opened without the store's lock.
         let Some(found) = store.find(id) else {
             return Lent::NotHere;
         };
-        let files = match found.open() {
-            Ok(files) => files,
+        let counted = match lending.take(application, found.state().files()) {
+            Ok(counted) => counted,
+            Err(on_their_way) => {
+                log::debug!("no map output is lent: {on_their_way} files are on their way");
+                return Lent::NotHere;
+            }
+        };
+        match found.open() {
+            Ok(files) => {
+                self.files.extend(files);
+                self.counted.push(counted);
+                found.state()
+            }
             Err(error) => {
                 let (shuffle, map) = (id.shuffle_id, id.map_id);
                 log::debug!("map output {shuffle}/{map} cannot be lent: {error}");
-                return Lent::NotHere;
-            }
-        };
-        let lent = match files.len() {
-            1 => Lent::Empty,
-            _ => Lent::Whole,
-        };
-        match lending.take(files) {
-            Ok(held) => self.held.push(held),
-            Err(open) => {
-                log::debug!("no map output is lent: {open} files are being lent");
-                return Lent::NotHere;
+                Lent::NotHere
             }
         }
-        lent
     }
 
-    pub(crate) fn files(&self) -> impl Iterator<Item = &File> {
-        self.held.iter().flat_map(|held| &held.files)
+    pub(crate) fn files(&self) -> &[File] {
+        &self.files
+    }
+
+    /// They were sent. Their files are closed here, and count until the reader has taken them.
+    pub(crate) fn sent(self, lending: &Lending, socket: &Arc<OwnedFd>) {
+        lending.sent(socket, self.counted);
     }
 }

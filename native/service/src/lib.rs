@@ -7,9 +7,13 @@
 //!   message    the layouts of requests and answers; no I/O                                     │           └─ endpoint  serves readers
 //!   socket     one message and its descriptors                                                 └─ record    what a restart finds
 //!   handed     what was handed over, checked
+//!   disk       threads of an application for what its disk may keep waiting
+//!   lending    files on their way to readers, counted until they are taken
+//!   shares     of bounds of which nobody may take all; `lines` of the log that others cause
 //!   lend       which outputs a reader of this host may read, and their files; `borrow` is the reader's side
 //!   directories   those of the service, locked
 //!   places     the directory of each application: made, found after a restart, removed
+//!   orphaned   what an application has left here before a restart
 //!   known      an application that is served, or that a service before this one has left
 //!   serving    an application's endpoint, and the thread that tells it where files are
 //!   connections   how many there are, in all and of each user
@@ -30,21 +34,26 @@ mod connection;
 mod connections;
 mod counters;
 mod directories;
+mod disk;
 mod error;
 mod handed;
 mod known;
 mod lend;
+mod lending;
+mod lines;
 mod links;
 mod listener;
 mod message;
 mod metrics;
 mod options;
+mod orphaned;
 mod places;
 mod port;
 mod record;
 mod replica;
 mod service;
 mod serving;
+mod shares;
 mod socket;
 mod status;
 mod store;

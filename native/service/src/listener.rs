@@ -1,11 +1,11 @@
 //! The socket of the service: who connects is asked for, one thread answers each connection.
 
-use crate::connection::{hello_waits, refuse, Connection, LOOK};
-use crate::connections::{Connections, Counted, TooMany};
+use crate::connection::{hello_waits, not_served, refuse, Connection, LOOK};
+use crate::connections::{Connections, Counted};
 use crate::error::ServiceError;
 use crate::message::Refusal;
 use crate::options::{Users, SOCKET};
-use crate::service::Service;
+use crate::service::{Refused, Service};
 use crate::socket::receive;
 use faro_fabric::peer_user;
 use faro_sync::lock;
@@ -22,10 +22,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections beyond the most there may be that are told so at a time; further ones are closed without a word.
+/// Connections beyond the most there may be that are told so at a time, and as many of users who are not served; further
+/// ones are closed without a word.
 const MAX_TURNED_AWAY: usize = 64;
-/// Connections that the kernel keeps until they are taken.
-const BACKLOG: i32 = 128;
+/// Connections that the kernel keeps until they are taken, if `net.core.somaxconn` allows as many: users who are not served
+/// may make thousands in a second, and who is served waits behind them for a moment then.
+const BACKLOG: i32 = 4_096;
 /// How long the end waits for what connections are doing.
 const END_WAIT: Duration = Duration::from_secs(10);
 /// How often it looks for applications that nothing was heard of.
@@ -142,7 +144,9 @@ fn accept_all(
     stop: &Arc<AtomicBool>,
     connections: &Arc<Connections>,
 ) {
-    let turned_away = Connections::new(&service.options().users, MAX_TURNED_AWAY);
+    let users = &service.options().users;
+    let turned_away = Connections::new(users, MAX_TURNED_AWAY);
+    let strangers = Connections::new(&Users::Any, MAX_TURNED_AWAY);
     while !stop.load(Ordering::Relaxed) {
         let connection = match accept_with(socket, SocketFlags::CLOEXEC) {
             Ok(connection) => connection,
@@ -161,14 +165,21 @@ fn accept_all(
                 continue;
             }
         };
-        let counted = match connections.take(user) {
-            Ok(counted) => counted,
-            Err(too_many) => {
-                service.counters.refused.fetch_add(1, Ordering::Relaxed);
-                log::info!("an executor of user {user} is refused: {too_many}");
-                if let Ok(counted) = turned_away.take(user) {
-                    turn_away(connection, counted, too_many);
-                }
+        // Before it takes a connection: who is not served has none to take.
+        let counted = match service.may_ask(user).then(|| connections.take(user)) {
+            Some(Ok(counted)) => counted,
+            Some(Err(too_many)) => {
+                turn_away(
+                    service,
+                    connection,
+                    &turned_away,
+                    (Refusal::Full, too_many.to_string()),
+                    user,
+                );
+                continue;
+            }
+            None => {
+                turn_away(service, connection, &strangers, not_served(user), user);
                 continue;
             }
         };
@@ -177,7 +188,7 @@ fn accept_all(
             move || {
                 let _counted = counted;
                 // Dropped before it: when none is counted, nothing of the service is in use here.
-                let (service, stop, connection) = (service, stop, connection);
+                let (service, stop, connection) = (service, stop, Arc::new(connection));
                 Connection {
                     user,
                     service: &service,
@@ -194,13 +205,23 @@ fn accept_all(
 }
 
 /// Reads the greeting before it refuses: closing with a message unread would take the answer from the other side.
-fn turn_away(connection: OwnedFd, counted: Counted, why: TooMany) {
+fn turn_away(
+    service: &Service,
+    connection: OwnedFd,
+    turned_away: &Arc<Connections>,
+    refused: Refused,
+    user: u32,
+) {
+    service.refuses(user, &refused.1);
+    let Ok(counted) = turned_away.take(user) else {
+        return;
+    };
     let refuses = move || {
-        let _counted = counted;
-        let refused = hello_waits(&connection)
+        let _counted: Counted = counted;
+        let told = hello_waits(&connection)
             .and_then(|()| receive(connection.as_fd()))
-            .and_then(|_| refuse(&connection, (Refusal::Full, why.to_string())));
-        if let Err(error) = refused {
+            .and_then(|_| refuse(&connection, refused));
+        if let Err(error) = told {
             log::debug!("an executor does not hear that it is refused: {error}");
         }
     };

@@ -3,17 +3,24 @@
 use crate::error::ServiceError;
 use crate::service::Service;
 use crate::status::Figures;
+use faro_sync::clock;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Deadline of a client's request, and of its reading.
-const WAIT: Duration = Duration::from_secs(1);
+/// Time of a client for its request and for the answer.
+const WAIT: Duration = Duration::from_secs(30);
+/// Time before a listener without descriptors is tried again.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Clients at a time; for a further one the oldest goes.
+const CLIENTS: usize = 64;
 /// The part of a request that is read: its first line is enough.
 const REQUEST: usize = 1 << 10;
 
-/// Answers until the process ends, one client at a time.
+/// Answers until the process ends, each client when its request has come: no client waits for another one.
 pub struct Metrics {
     address: SocketAddr,
 }
@@ -27,19 +34,14 @@ impl Metrics {
             source,
         };
         let listener = TcpListener::bind(address).map_err(of)?;
+        listener.set_nonblocking(true).map_err(of)?;
         let address = listener.local_addr().map_err(of)?;
         std::thread::Builder::new()
             .name("faro-metrics".to_owned())
             .spawn(move || {
-                for client in listener.incoming() {
-                    let client = client.inspect_err(|_| {
-                        // Without descriptors this would repeat at once.
-                        std::thread::sleep(WAIT);
-                    });
-                    let answered = client.and_then(|client| answer(client, &service));
-                    if let Err(error) = answered {
-                        log::debug!("metrics were not read: {error}");
-                    }
+                let mut clients = VecDeque::new();
+                loop {
+                    serve(&listener, &mut clients, &service);
                 }
             })
             .map_err(ServiceError::Thread)?;
@@ -53,9 +55,64 @@ impl Metrics {
     }
 }
 
-fn answer(mut client: TcpStream, service: &Service) -> io::Result<()> {
-    client.set_read_timeout(Some(WAIT))?;
-    client.set_write_timeout(Some(WAIT))?;
+/// A client that has not asked yet, and when it came.
+struct SilentClient {
+    stream: TcpStream,
+    since: Instant,
+}
+
+/// Waits until a client comes or asks, or has had its time.
+fn serve(listener: &TcpListener, clients: &mut VecDeque<SilentClient>, service: &Service) {
+    let mut ready: Vec<PollFd<'_>> = vec![PollFd::new(listener, PollFlags::IN)];
+    ready.extend(
+        clients
+            .iter()
+            .map(|one| PollFd::new(&one.stream, PollFlags::IN)),
+    );
+    let wait = Timespec {
+        tv_sec: PAUSE.as_secs() as i64,
+        tv_nsec: 0,
+    };
+    let polled = poll(&mut ready, Some(&wait));
+    let comes = !ready[0].revents().is_empty();
+    let asks: Vec<bool> = ready[1..]
+        .iter()
+        .map(|one| !one.revents().is_empty())
+        .collect();
+    drop(ready);
+    if polled.is_err() {
+        return;
+    }
+    let mut asks = asks.into_iter();
+    let now = clock::now();
+    clients.retain_mut(|client| {
+        if asks.next().unwrap_or(false) {
+            if let Err(error) = answer(&mut client.stream, service) {
+                log::debug!("metrics were not read: {error}");
+            }
+            return false;
+        }
+        now.saturating_duration_since(client.since) < WAIT
+    });
+    if !comes {
+        return;
+    }
+    match listener.accept() {
+        Ok((stream, _)) if stream.set_nonblocking(true).is_ok() => {
+            if clients.len() == CLIENTS {
+                clients.pop_front();
+            }
+            clients.push_back(SilentClient { stream, since: now });
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        // Without descriptors this would repeat at once.
+        Err(_) => std::thread::sleep(PAUSE),
+    }
+}
+
+/// The answer is shorter than what the kernel keeps for a connection, so its writing does not wait.
+fn answer(client: &mut TcpStream, service: &Service) -> io::Result<()> {
     let mut request = [0; REQUEST];
     let got = client.read(&mut request)?;
     let (status, body) = match request[..got].starts_with(b"GET /metrics ") {
@@ -63,11 +120,11 @@ fn answer(mut client: TcpStream, service: &Service) -> io::Result<()> {
         false => ("404 Not Found", "only GET /metrics\n".to_owned()),
     };
     let length = body.len();
-    write!(
-        client,
+    let answer = format!(
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\n\
          Connection: close\r\n\r\n{body}"
-    )
+    );
+    client.write_all(answer.as_bytes())
 }
 
 /// Prometheus' text format; what only grows ends in `_total`.

@@ -1,33 +1,24 @@
 //! Where the outputs of applications are on the disk: a directory for each, with its record. It is made when the first
 //! executor registers, found again after a restart, and removed when the application ends.
 
-use crate::directories::{directory, remove_directory};
+use crate::directories::{remove_directory, DataDirectory};
+use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
+use crate::known::Known;
 use crate::message::Key;
+use crate::orphaned::{OrphanError, OrphanedOutputs};
 use crate::record::{Boot, Record};
 use crate::store::{Held, Holding, OutputRecords, Store};
+use faro_sync::clock;
 use std::collections::HashMap;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
-
-const APPLICATIONS: &str = "applications";
-
-/// The outputs of an application that a service before this one has left.
-pub(crate) struct Left {
-    pub(crate) record: Record,
-    pub(crate) store: Arc<Store>,
-    /// When they were found.
-    pub(crate) since: Instant,
-}
 
 /// The directories of all applications.
 pub(crate) struct Places {
-    /// What they are in.
-    path: PathBuf,
+    data: Arc<DataDirectory>,
     boot: Boot,
     /// Most bytes of an application's outputs.
     quota: u64,
@@ -37,21 +28,17 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Opens the directory of all applications, which is in `data_directory`.
-    ///
     /// # Errors
-    /// `Path`, `Foreign`, `Boot`.
+    /// `Boot`.
     pub(crate) fn open(
-        data_directory: &Path,
+        data: Arc<DataDirectory>,
         quota: u64,
         records: Arc<OutputRecords>,
         held: Arc<Held>,
     ) -> Result<Self, ServiceError> {
         let boot = Boot::current().map_err(ServiceError::Boot)?;
-        let path = data_directory.join(APPLICATIONS);
-        directory(&path, 0o700)?;
         Ok(Self {
-            path,
+            data,
             boot,
             quota,
             records,
@@ -59,36 +46,41 @@ impl Places {
         })
     }
 
-    /// Finds the applications of a service before this one. What is damaged, or of an earlier boot of the machine, is
-    /// removed.
+    /// Finds the applications of a service before this one, by their names; none of their outputs is opened. What is
+    /// damaged, or of an earlier boot of the machine, is removed. What cannot be looked at stays.
     ///
     /// # Errors
     /// `Path`.
-    pub(crate) fn left(&self) -> Result<HashMap<Key, Left>, ServiceError> {
+    pub(crate) fn left(&self) -> Result<HashMap<Key, Known>, ServiceError> {
         let of = |source| ServiceError::Path {
-            path: self.path.clone(),
+            path: self.data.applications().to_owned(),
             source,
         };
         let mut found = HashMap::new();
         let mut all = Holding::default();
-        for entry in fs::read_dir(&self.path).map_err(of)? {
+        for entry in fs::read_dir(self.data.applications()).map_err(of)? {
             let entry = entry.map_err(of)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(key) = Key::of_name(&name) else {
                 log::warn!(
                     "{name} in {} is not the service's and stays",
-                    self.path.display()
+                    self.data.applications().display()
                 );
                 continue;
             };
-            match self.left_in(&entry.path()) {
+            match self.left_by(key) {
                 Ok(left) => {
                     let holding = left.store.holding();
                     all.outputs += holding.outputs;
                     all.bytes += holding.bytes;
-                    found.insert(key, left);
+                    found.insert(key, Known::Left(Arc::new(left)));
                 }
-                Err(why) => {
+                Err(why @ OrphanError::Unread(_)) => {
+                    log::warn!("what {name} has left is looked at when one of its executors has come: {why}");
+                    let since = clock::now();
+                    found.insert(key, Known::Unread { since });
+                }
+                Err(why @ (OrphanError::Damaged | OrphanError::EarlierBoot)) => {
                     log::warn!("what {name} has left is removed: {why}");
                     remove_directory(&entry.path());
                 }
@@ -106,21 +98,26 @@ impl Places {
         Ok(found)
     }
 
-    fn left_in(&self, path: &Path) -> Result<Left, String> {
-        let record = Record::read(path).map_err(|error| error.to_string())?;
-        let record = record.ok_or("its record is damaged")?;
+    /// Finds what that application has left.
+    ///
+    /// # Errors
+    /// See `OrphanError`; then nothing was removed.
+    pub(crate) fn left_by(&self, key: Key) -> Result<OrphanedOutputs, OrphanError> {
+        let path = self.path_of(key);
+        let record = Record::read(&path)?.ok_or(OrphanError::Damaged)?;
         if record.boot != self.boot {
-            return Err("it is of an earlier boot of this machine".to_owned());
+            return Err(OrphanError::EarlierBoot);
         }
-        let store = self.store(path).map_err(|error| error.to_string())?;
-        let removed = store.recover(record.owner).map_err(|e| e.to_string())?;
+        let store = self.store(&path, record.clone())?;
+        let removed = store.scan()?;
         if removed > 0 {
-            log::warn!("{removed} files of {} were not whole", record.application);
+            log::warn!("{removed} names of {} were no output's", record.application);
         }
-        Ok(Left {
+        Ok(OrphanedOutputs {
             record,
             store: Arc::new(store),
-            since: Instant::now(),
+            disk: Disk::new(DISK_WAIT),
+            since: clock::now(),
         })
     }
 
@@ -132,13 +129,13 @@ impl Places {
     pub(crate) fn make(&self, key: Key, application: &str, owner: u32) -> Result<Store, String> {
         let path = self.path_of(key);
         let said = |error: io::Error| format!("{}: {error}", path.display());
-        DirBuilder::new().mode(0o700).create(&path).map_err(said)?;
+        self.data.make(&path).map_err(said)?;
         let record = Record {
             application: application.to_owned(),
             owner,
             boot: self.boot.clone(),
         };
-        let made = record.write(&path).and_then(|()| self.store(&path));
+        let made = record.write(&path).and_then(|()| self.store(&path, record));
         made.map_err(|error| {
             remove_directory(&path);
             said(error)
@@ -150,13 +147,14 @@ impl Places {
         remove_directory(&self.path_of(key));
     }
 
-    fn store(&self, path: &Path) -> io::Result<Store> {
+    fn store(&self, path: &Path, record: Record) -> io::Result<Store> {
         let bounds = (Arc::clone(&self.records), Arc::clone(&self.held));
-        Store::open(path, self.quota, bounds)
+        let store = Store::open(path, record, self.quota, bounds)?;
+        Ok(store.below(Arc::clone(&self.data)))
     }
 
     fn path_of(&self, key: Key) -> PathBuf {
-        self.path.join(key.to_string())
+        self.data.applications().join(key.to_string())
     }
 }
 
@@ -169,11 +167,12 @@ mod tests {
     fn a_directory_that_is_being_removed_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let (records, held) = (OutputRecords::new(1), Held::new(1));
-        let places = Places::open(dir.path(), 1, records, held).unwrap();
+        let data = DataDirectory::open(dir.path()).unwrap();
+        let places = Places::open(data, 1, records, held).unwrap();
         let key = Token::new([1; 32]).key();
         drop(places.make(key, "app", 7).unwrap());
         assert!(places.make(key, "app", 7).is_err());
-        assert_eq!(places.left().unwrap()[&key].record.owner, 7);
+        assert_eq!(places.left().unwrap()[&key].owner(), Some(7));
         places.remove(key);
         assert!(places.make(key, "app", 8).is_ok());
     }

@@ -3,8 +3,8 @@
 //! ```text
 //!  "faro app" | u16 version | u32 user id | 36 boot id | u16 length, application | u32 CRC-32C of all before
 //! ```
-//! It is written beside its place, synced, and renamed: a crash leaves the old file, the new one, or none. A torn one
-//! does not have its CRC. The outputs need no record: the names of their links say what they are, a link is there or
+//! It is written beside its place and renamed: a crash leaves the old file, the new one, or none. A torn one does not have
+//! its CRC. Nothing is synced, because only a crash of the machine could tear it. The outputs need no record: the names of their links say what they are, a link is there or
 //! not, and each is checked when it is found again (`store`).
 //!
 //! A machine that goes down may leave a part of its last writes on the disk, and Spark syncs none. So a record is
@@ -92,7 +92,7 @@ impl Record {
         })
     }
 
-    /// Writes it into the directory, so that it survives a crash.
+    /// Writes it into the directory, so that it survives a crash of this process.
     ///
     /// # Errors
     /// The error of the system.
@@ -100,9 +100,7 @@ impl Record {
         let new = directory.join(NEW);
         let mut file = File::create(&new)?;
         file.write_all(&self.encode())?;
-        file.sync_all()?;
-        fs::rename(&new, directory.join(NAME))?;
-        File::open(directory)?.sync_all()
+        fs::rename(&new, directory.join(NAME))
     }
 
     /// The record in a directory; `None`: there is none, or it is damaged.

@@ -1,28 +1,37 @@
 //! All applications of this host: who may register, how many there are, and when their outputs go.
 
 use crate::application::{Application, Copying};
-use crate::connections::share_of_user;
 use crate::counters::Counters;
-use crate::directories::{descriptors, directory, locked};
+use crate::directories::{descriptors, directory, locked, DataDirectory};
+use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
-use crate::known::{Known, Totals};
+use crate::known::{room_for, Known, Totals};
+use crate::lending::Lending;
+use crate::lines::{Line, Lines};
 use crate::message::{Hello, Key, Refusal};
 use crate::options::{Options, Users};
-use crate::places::{Left, Places};
+use crate::places::Places;
 use crate::port::Port;
 use crate::replica::Throttle;
 use crate::status::{Figures, Status};
-use crate::store::{Held, OutputRecords};
+use crate::store::{Held, Holding, OutputRecords};
 use faro_endpoint::Budget;
-use faro_sync::lock;
+use faro_sync::{clock, lock, wait_timeout, Condvar, Mutex};
 use rustix::process::geteuid;
-use std::collections::hash_map::Entry;
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::File;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::sync::{mpsc, Arc};
+use std::time::{Duration, Instant};
+
+/// How long the end waits for applications' endpoints.
+const CLOSE_WAIT: Duration = Duration::from_secs(10);
+/// Said to an executor whose application cannot be started in time.
+const TOO_LONG: &str = "the disk has not answered in time; the application is still being started";
+/// Why an application ends that has nothing.
+const MADE_ROOM: &str = "has handed nothing over and makes room for another one";
 
 /// The part of the descriptors that this process may have for files of map outputs that cannot be linked.
 const HELD_SHARE: u64 = 4;
@@ -36,16 +45,38 @@ pub(crate) type Refused = (Refusal, String);
 pub struct Service {
     options: Options,
     places: Places,
-    pub(crate) lending: Arc<Held>,
+    pub(crate) lending: Arc<Lending>,
     /// Of all applications' arenas.
     memory: Arc<Budget>,
     copying: Copying,
     /// Of all applications' endpoints.
     port: Port,
-    applications: Mutex<HashMap<Key, Known>>,
+    /// Held for moments: nothing that may wait is done meanwhile.
+    applications: Mutex<Applications>,
+    /// An application has started, or could not.
+    changed: Condvar,
     pub(crate) counters: Counters,
+    lines: Lines,
     /// Locked as long as this lives.
-    _locks: [File; 2],
+    _socket_lock: File,
+}
+
+#[derive(Default)]
+struct Applications {
+    all: HashMap<Key, Known>,
+    /// No more are served.
+    is_closed: bool,
+}
+
+/// An application that is to be served.
+struct NewApplication {
+    key: Key,
+    hello: Hello,
+    owner: u32,
+    /// What was known of it.
+    before: Option<Known>,
+    /// One that makes room for it.
+    goes: Option<Arc<Application>>,
 }
 
 impl Service {
@@ -59,20 +90,17 @@ impl Service {
             &options.socket_directory,
             if open_to_all { 0o755 } else { 0o700 },
         )?;
-        directory(&options.data_directory, 0o700)?;
-        let locks = [
-            locked(&options.socket_directory)?,
-            locked(&options.data_directory)?,
-        ];
+        let socket_lock = locked(&options.socket_directory)?;
+        let data = DataDirectory::open(&options.data_directory)?;
         let descriptors = descriptors();
         let held = Held::new((descriptors / HELD_SHARE) as usize);
-        let lending = Held::new((descriptors / LENDING_SHARE) as usize);
+        let lending = Lending::new((descriptors / LENDING_SHARE) as usize);
         let records = OutputRecords::new(options.outputs());
-        let places = Places::open(&options.data_directory, options.quota, records, held)?;
+        let places = Places::open(data, options.quota, records, held)?;
         let port = Port::open(&options)?;
         let memory = memory_of(&options)?;
-        let left = places.left()?.into_iter();
-        let applications = left.map(|(key, left)| (key, Known::Left(left))).collect();
+        let all = places.left()?;
+        all.values().for_each(look_at);
         Ok(Arc::new(Self {
             places,
             lending,
@@ -82,9 +110,14 @@ impl Service {
                 counts: Arc::default(),
             },
             port,
-            applications: Mutex::new(applications),
+            applications: Mutex::new(Applications {
+                all,
+                is_closed: false,
+            }),
+            changed: Condvar::default(),
             counters: Counters::default(),
-            _locks: locks,
+            lines: Lines::default(),
+            _socket_lock: socket_lock,
             options,
         }))
     }
@@ -108,81 +141,260 @@ impl Service {
         }
     }
 
+    /// Whether that user may ask for anything at all: executors who are served, and who administers the service.
+    pub(crate) fn may_ask(&self, user: u32) -> bool {
+        user == 0 || user == geteuid().as_raw() || self.serves(user)
+    }
+
+    /// A line of the log that a user can cause as often as he likes.
+    pub(crate) fn say(&self, user: u32, what: fmt::Arguments<'_>) {
+        match self.lines.ask(user, clock::now()) {
+            Line::Write { left_out: 0 } => log::info!("{what}"),
+            Line::Write { left_out } => {
+                log::info!("{left_out} lines about executors were left out");
+                log::info!("{what}");
+            }
+            Line::LeaveOut => {}
+        }
+    }
+
+    /// An executor is refused.
+    pub(crate) fn refuses(&self, user: u32, why: &str) {
+        self.counters.refused.fetch_add(1, Ordering::Relaxed);
+        self.say(
+            user,
+            format_args!("an executor of user {user} is refused: {why}"),
+        );
+    }
+
     /// The application of an executor, which is made if this is the first one.
     ///
     /// # Errors
     /// Why not.
-    pub(crate) fn register(&self, hello: &Hello, owner: u32) -> Result<Arc<Application>, Refused> {
+    pub(crate) fn register(
+        self: &Arc<Self>,
+        hello: &Hello,
+        owner: u32,
+    ) -> Result<Arc<Application>, Refused> {
         let key = hello.token.key();
         let disagrees = || {
             let text = "another executor of the application has registered with another id, user or secret";
             (Refusal::User, text.to_owned())
         };
+        let system = |text: &str| (Refusal::System, text.to_owned());
+        let deadline = clock::now() + DISK_WAIT;
         let mut applications = lock(&self.applications);
-        let max = self.options.applications;
-        let is_full = applications.len() >= max;
-        let of_owner = applications.values().filter(|a| a.owner() == owner).count();
-        let max_of_owner = share_of_user(&self.options.users, max);
-        let store = match applications.entry(key) {
-            Entry::Occupied(known) => match known.get() {
-                Known::Serving(application) if application.agrees(hello, owner) => {
-                    return Ok(Arc::clone(application));
-                }
-                Known::Left(Left { record, store, .. })
-                    if (record.owner, &record.application) == (owner, &hello.application) =>
-                {
-                    Arc::clone(store)
-                }
-                Known::Serving(_) | Known::Left(_) => return Err(disagrees()),
-            },
-            Entry::Vacant(_) if is_full => {
-                let text = format!("there are {max} applications here, as many as may be");
-                return Err((Refusal::Full, text));
+        let goes = loop {
+            if applications.is_closed {
+                return Err(system("the service ends"));
             }
-            Entry::Vacant(_) if of_owner >= max_of_owner => {
-                let text = format!(
-                    "user {owner} has {of_owner} applications here, as many as one user may have"
-                );
-                return Err((Refusal::Full, text));
-            }
-            Entry::Vacant(_) => {
-                let made = self.places.make(key, &hello.application, owner);
-                Arc::new(made.map_err(|text| (Refusal::System, text))?)
+            match applications.all.get(&key) {
+                Some(Known::Serving(application)) => {
+                    return match application.agrees(hello, owner) {
+                        true => Ok(Arc::clone(application)),
+                        false => Err(disagrees()),
+                    };
+                }
+                Some(Known::Starting { .. }) => {
+                    let left = deadline.saturating_duration_since(clock::now());
+                    if left.is_zero() {
+                        return Err(system(TOO_LONG));
+                    }
+                    applications = wait_timeout(&self.changed, applications, left);
+                }
+                Some(Known::Ending { .. }) => {
+                    return Err(system("an application of this key is just being removed"));
+                }
+                Some(Known::Left(left)) if !Known::may_have(left, hello, owner) => {
+                    return Err(disagrees());
+                }
+                Some(Known::Left(_) | Known::Unread { .. }) => break None,
+                None => {
+                    let (users, max) = (&self.options.users, self.options.applications);
+                    let goes = room_for(owner, &applications.all, users, max)?;
+                    // Otherwise it has something since, and counts.
+                    if goes.as_ref().is_none_or(|goes| goes.makes_room()) {
+                        break goes;
+                    }
+                }
             }
         };
-        let now = Instant::now();
-        let shared = (&self.options, &self.memory, &self.port);
-        let (copying, outputs) = (self.copying.clone(), Arc::clone(&store));
-        let started = Application::start(key, hello, owner, outputs, shared, copying, now);
-        let application = started.map_err(|error| {
-            if store.holding().outputs == 0 {
-                self.places.remove(key);
-            }
-            (Refusal::System, error.to_string())
-        })?;
-        applications.insert(key, Known::Serving(Arc::clone(&application)));
-        log::info!(
-            "application {} of user {owner} is served; executor {} is its first here",
-            application.name,
-            hello.executor
-        );
-        Ok(application)
+        if let Some(goes) = &goes {
+            let owner = Some(goes.owner);
+            applications.all.insert(goes.key, Known::Ending { owner });
+        }
+        let before = applications.all.insert(key, Known::Starting { owner });
+        drop(applications);
+        let disk = match &before {
+            Some(Known::Left(left)) => Arc::clone(&left.disk),
+            _ => Disk::new(DISK_WAIT),
+        };
+        let coming = NewApplication {
+            key,
+            hello: hello.clone(),
+            owner,
+            before,
+            goes,
+        };
+        self.starts(coming, disk)
     }
 
-    /// The application has ended, or nothing was heard of it: its outputs go.
-    pub(crate) fn end(&self, key: Key, why: &str) {
-        let known = lock(&self.applications).remove(&key);
+    /// Starts an application on its threads for the disk, and waits for it for a bounded time. It goes on starting after
+    /// that, and its executors come again.
+    fn starts(
+        self: &Arc<Self>,
+        coming: NewApplication,
+        disk: Arc<Disk>,
+    ) -> Result<Arc<Application>, Refused> {
+        let (tell, told) = mpsc::channel();
+        let (service, on) = (Arc::clone(self), Arc::clone(&disk));
+        let (key, goes, before) = (coming.key, coming.goes.clone(), coming.before.clone());
+        let put = disk.put(move || {
+            let started = service.start(coming, on);
+            // Before the word: then nothing of the service is in use here.
+            drop(service);
+            let _ = tell.send(started);
+        });
+        if let Err(error) = put {
+            let mut applications = lock(&self.applications);
+            applications.all.remove(&key);
+            if let Some(before) = before {
+                applications.all.insert(key, before);
+            }
+            drop(applications);
+            self.changed.notify_all();
+            if let Some(goes) = goes {
+                self.ends(goes.key, &Known::Serving(Arc::clone(&goes)), MADE_ROOM);
+            }
+            return Err((Refusal::System, error.to_string()));
+        }
+        drop(goes);
+        let too_long = |_| Err((Refusal::System, TOO_LONG.to_owned()));
+        told.recv_timeout(DISK_WAIT).unwrap_or_else(too_long)
+    }
+
+    fn start(
+        &self,
+        mut coming: NewApplication,
+        disk: Arc<Disk>,
+    ) -> Result<Arc<Application>, Refused> {
+        if let Some(goes) = coming.goes.take() {
+            self.ends(goes.key, &Known::Serving(goes), MADE_ROOM);
+        }
+        let NewApplication {
+            key,
+            hello,
+            owner,
+            before,
+            ..
+        } = coming;
+        let started = self.started(key, &hello, owner, &before, disk);
+        let mut applications = lock(&self.applications);
+        let is_closed = applications.is_closed;
+        match (&started, before) {
+            (Ok(application), _) if !is_closed => {
+                let serving = Known::Serving(Arc::clone(application));
+                applications.all.insert(key, serving);
+            }
+            (Err(_), Some(before)) => {
+                applications.all.insert(key, before);
+            }
+            (Ok(_) | Err(_), _) => {
+                applications.all.remove(&key);
+            }
+        }
+        drop(applications);
+        self.changed.notify_all();
+        match &started {
+            Ok(application) if is_closed => application.close(),
+            Ok(application) => log::info!(
+                "application {} of user {owner} is served; executor {} is its first here",
+                application.name,
+                hello.executor
+            ),
+            Err(_) => {}
+        }
+        started
+    }
+
+    fn started(
+        &self,
+        key: Key,
+        hello: &Hello,
+        owner: u32,
+        before: &Option<Known>,
+        disk: Arc<Disk>,
+    ) -> Result<Arc<Application>, Refused> {
+        let system = |text: String| (Refusal::System, text);
+        let store = match before {
+            Some(Known::Left(left)) => Arc::clone(&left.store),
+            Some(Known::Unread { .. }) => {
+                let left = self.places.left_by(key);
+                let left = left.map_err(|error| system(error.to_string()))?;
+                if !Known::may_have(&left, hello, owner) {
+                    return Err((Refusal::User, "it is another executor's".to_owned()));
+                }
+                left.store
+            }
+            _ => {
+                let made = self.places.make(key, &hello.application, owner);
+                Arc::new(made.map_err(system)?)
+            }
+        };
+        let now = clock::now();
+        let shared = (&self.options, &self.memory, &self.port);
+        let (copying, outputs) = (self.copying.clone(), (Arc::clone(&store), disk));
+        Application::start(key, hello, owner, outputs, shared, copying, now).map_err(|error| {
+            if before.is_none() {
+                self.places.remove(key);
+            }
+            system(error.to_string())
+        })
+    }
+
+    /// The application has ended, or nothing was heard of it: its outputs go, on its threads for the disk. Returns where
+    /// to wait for that; `None`: there is nothing to wait for.
+    pub(crate) fn end(self: &Arc<Self>, key: Key, why: &str) -> Option<mpsc::Receiver<()>> {
+        let mut applications = lock(&self.applications);
+        let known = applications.all.get(&key)?.clone();
+        let disk = match &known {
+            Known::Serving(application) => Arc::clone(application.disk()),
+            Known::Left(left) => Arc::clone(&left.disk),
+            Known::Unread { .. } => Disk::new(DISK_WAIT),
+            Known::Starting { .. } | Known::Ending { .. } => return None,
+        };
+        let owner = known.owner();
+        applications.all.insert(key, Known::Ending { owner });
+        drop(applications);
+        let (tell, told) = mpsc::channel();
+        let (service, why, of) = (Arc::clone(self), why.to_owned(), known.clone());
+        let put = disk.put(move || {
+            service.ends(key, &of, &why);
+            drop((service, of));
+            let _ = tell.send(());
+        });
+        if let Err(error) = put {
+            log::warn!("an application is removed later: {error}");
+            lock(&self.applications).all.insert(key, known);
+            return None;
+        }
+        Some(told)
+    }
+
+    fn ends(&self, key: Key, known: &Known, why: &str) {
         let (name, gone, served) = match known {
-            Some(Known::Serving(application)) => {
+            Known::Serving(application) => {
                 let served = application.served();
                 let gone = application.end();
                 self.counters.has_served(served);
-                (application.name.clone(), gone, served[0])
+                (application.name.as_str(), gone, served[0])
             }
-            Some(Known::Left(Left { record, store, .. })) => (record.application, store.end(), 0),
-            None => return,
+            Known::Left(left) => (left.record.application.as_str(), left.store.end(), 0),
+            Known::Unread { .. } => ("that could not be read", Holding::default(), 0),
+            Known::Starting { .. } | Known::Ending { .. } => return,
         };
         self.places.remove(key);
+        lock(&self.applications).all.remove(&key);
         self.counters.removed(gone);
         log::info!(
             "application {name} {why}: {} map outputs, {} bytes removed; {served} blocks were served",
@@ -191,36 +403,45 @@ impl Service {
         );
     }
 
-    /// Does what members have told, and ends the applications that nothing was heard of for too long.
-    pub fn tick(&self, now: Instant) {
-        self.do_told();
-        let idle = self.options.idle;
+    /// What there is now. Whatever is asked of them then is asked without the lock of all.
+    fn known(&self) -> Vec<(Key, Known)> {
         let applications = lock(&self.applications);
-        let over = applications.iter();
-        let over = over.filter(|(_, known)| known.is_idle_for(idle, now));
-        let over: Vec<Key> = over.map(|(key, _)| *key).collect();
-        drop(applications);
-        for key in over {
-            let why = format!("was not heard of for {} s", idle.as_secs());
-            self.end(key, &why);
+        let all = applications.all.iter();
+        all.map(|(key, known)| (*key, known.clone())).collect()
+    }
+
+    /// Does what members have told, ends the applications that nothing was heard of for too long, and the connections of
+    /// readers that do not take what they have borrowed.
+    pub fn tick(self: &Arc<Self>, now: Instant) {
+        self.lending.look(now);
+        let idle = self.options.idle;
+        for (key, known) in self.known() {
+            if let Some(application) = known.serving() {
+                self.do_told(application);
+            }
+            if known.is_idle_for(idle, now) {
+                let why = format!("was not heard of for {} s", idle.as_secs());
+                self.end(key, &why);
+            }
         }
     }
 
-    fn do_told(&self) {
-        let serving: Vec<Arc<Application>> = lock(&self.applications)
-            .values()
-            .filter_map(Known::serving)
-            .cloned()
-            .collect();
-        for application in serving {
-            let news = application.told();
-            if news.ended {
-                self.end(application.key, "has ended");
-                continue;
+    fn do_told(self: &Arc<Self>, application: &Arc<Application>) {
+        if application.told.has_ended() {
+            self.end(application.key, "has ended");
+            return;
+        }
+        let Some(removed) = application.told.take_removed() else {
+            return;
+        };
+        let (service, of) = (Arc::clone(self), Arc::clone(application));
+        let put = application.disk().put(move || {
+            for shuffle in &removed.all {
+                service.counters.removed(of.forget(*shuffle));
             }
-            for shuffle in news.removed {
-                self.counters.removed(application.forget(shuffle));
-            }
+        });
+        if let Err(error) = put {
+            log::warn!("shuffles of {} are not removed: {error}", application.name);
         }
     }
 
@@ -235,8 +456,8 @@ impl Service {
         let port = self.port.shared().counts();
         let ended = self.counters.served();
         let mut totals = Totals::default();
-        let applications = lock(&self.applications);
-        applications.values().for_each(|known| totals.add(known));
+        let applications = self.known();
+        applications.iter().for_each(|(_, known)| totals.add(known));
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             applications: applications.len() as u64,
@@ -265,13 +486,67 @@ impl Service {
         }
     }
 
-    /// Ends all endpoints; outputs stay for the next service.
+    /// Ends all endpoints; outputs stay for the next service. Waits for them for a bounded time: a disk that hangs keeps no
+    /// process from its end.
     pub fn close(&self) {
         self.port.close();
-        let known = std::mem::take(&mut *lock(&self.applications));
-        for application in known.values().filter_map(Known::serving) {
-            application.close();
+        let mut applications = lock(&self.applications);
+        applications.is_closed = true;
+        let known = std::mem::take(&mut applications.all);
+        drop(applications);
+        self.changed.notify_all();
+        let (tell, told) = mpsc::channel();
+        for application in known
+            .into_values()
+            .filter_map(|known| known.serving().cloned())
+        {
+            let (tell, disk) = (tell.clone(), Arc::clone(application.disk()));
+            let put = disk.put(move || {
+                application.close();
+                drop(application);
+                let _ = tell.send(());
+            });
+            if let Err(error) = put {
+                log::warn!("an application is not ended: {error}");
+            }
         }
+        drop(tell);
+        let deadline = clock::now() + CLOSE_WAIT;
+        loop {
+            let left = deadline.saturating_duration_since(clock::now());
+            match told.recv_timeout(left) {
+                Ok(()) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    log::warn!("a disk does not answer, and is not waited for");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Looks at what a service before this one has left, in the background. What is wanted earlier is looked at then.
+fn look_at(known: &Known) {
+    let Known::Left(left) = known else {
+        return;
+    };
+    let of = Arc::clone(left);
+    let put = left.disk.put(move || {
+        let (removed, later) = of.store.look();
+        let name = &of.record.application;
+        if removed > 0 {
+            log::warn!("{removed} files of {name} were not whole");
+        }
+        if later > 0 {
+            log::warn!("{later} map outputs of {name} cannot be looked at now; they stay");
+        }
+    });
+    if let Err(error) = put {
+        log::warn!(
+            "what {} has left is looked at when it is wanted: {error}",
+            left.record.application
+        );
     }
 }
 
@@ -289,3 +564,7 @@ fn memory_of(options: &Options) -> Result<Arc<Budget>, ServiceError> {
         error,
     })
 }
+
+#[cfg(test)]
+#[path = "service_test.rs"]
+mod tests;

@@ -11,23 +11,39 @@ use crate::replica::Asked;
 use faro_sync::lock;
 use faro_wire::OutputId;
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Most shuffles that are noted for one tick. Of more the lowest are noted.
 const MAX_REMOVED: usize = 1 << 16;
 
 /// The orders that were given and are not carried out yet.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(crate) struct News {
+#[derive(Debug, Default)]
+struct News {
     /// Shuffles that were removed.
-    pub(crate) removed: BTreeSet<u32>,
+    removed: BTreeSet<u32>,
+    /// Some that were taken are just being removed.
+    is_removing: bool,
     /// The application has ended.
-    pub(crate) ended: bool,
+    ended: bool,
 }
 
 /// The place where the resolver notes it.
 #[derive(Debug, Default)]
 pub(crate) struct Told(Mutex<News>);
+
+/// Shuffles that somebody is to remove. Until this is dropped nobody gets more of them, so a disk that hangs keeps a bounded
+/// number of them in memory.
+#[derive(Debug)]
+pub(crate) struct RemovedShuffles {
+    pub(crate) all: BTreeSet<u32>,
+    of: Arc<Told>,
+}
+
+impl Drop for RemovedShuffles {
+    fn drop(&mut self) {
+        lock(&self.of.0).is_removing = false;
+    }
+}
 
 impl Told {
     /// Notes what a question of that id tells, if it tells anything.
@@ -45,8 +61,21 @@ impl Told {
         }
     }
 
-    pub(crate) fn take(&self) -> News {
-        std::mem::take(&mut lock(&self.0))
+    pub(crate) fn has_ended(&self) -> bool {
+        lock(&self.0).ended
+    }
+
+    /// Those that were told since the last call; `None`: there are none, or the last ones are still being removed.
+    pub(crate) fn take_removed(self: &Arc<Self>) -> Option<RemovedShuffles> {
+        let mut news = lock(&self.0);
+        if news.is_removing || news.removed.is_empty() {
+            return None;
+        }
+        news.is_removing = true;
+        Some(RemovedShuffles {
+            all: std::mem::take(&mut news.removed),
+            of: Arc::clone(self),
+        })
     }
 }
 
@@ -56,15 +85,19 @@ mod tests {
 
     #[test]
     fn news_are_told_once_and_bounded() {
-        let told = Told::default();
+        let told = Arc::new(Told::default());
         told.hear(Asked::Page(7).id());
-        assert_eq!(told.take(), News::default());
+        assert!(told.take_removed().is_none() && !told.has_ended());
         for shuffle in (0..MAX_REMOVED as u32 + 5).chain([3]) {
             told.hear(Asked::Removed(shuffle).id());
         }
         told.hear(Asked::Ended.id());
-        let news = told.take();
-        assert_eq!((news.removed.len(), news.ended), (MAX_REMOVED, true));
-        assert_eq!(told.take(), News::default());
+        let removed = told.take_removed().unwrap();
+        assert_eq!((removed.all.len(), told.has_ended()), (MAX_REMOVED, true));
+        told.hear(Asked::Removed(7).id());
+        assert!(told.take_removed().is_none(), "the others are not done");
+        drop(removed);
+        assert_eq!(told.take_removed().unwrap().all, BTreeSet::from([7]));
+        assert!(told.take_removed().is_none());
     }
 }

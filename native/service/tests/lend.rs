@@ -20,6 +20,7 @@ use rustix::net::{
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use support::{write_output, TIMEOUT};
 
 /// Hands over outputs of two partitions whose executor and files are gone then.
@@ -108,6 +109,61 @@ fn many_outputs_take_few_messages_and_stay_within_the_bound() {
         assert_eq!(read(&reader, map, 0), first(map));
     }
     reader.close();
+}
+
+/// What is lent meanwhile is right or not there, whatever else is done with the outputs.
+#[test]
+fn loans_beside_hand_overs_removals_and_ends() {
+    const MAPS: [i64; 4] = [0, 1, 2, 3];
+    let host = Host::new();
+    let works = AtomicBool::new(true);
+    let right = AtomicUsize::new(0);
+    let borrows = || {
+        let reader = reader(1);
+        while works.load(Relaxed) {
+            // Of an application that has just ended, or is being removed.
+            let Ok(client) = host.client(1) else {
+                continue;
+            };
+            while client.borrow(&reader, 1, &MAPS).is_ok() && works.load(Relaxed) {
+                for map in MAPS {
+                    let Ok(block) = reader.local(id(map), 0, 1) else {
+                        continue;
+                    };
+                    let mut bytes = vec![0; block.length() as usize];
+                    if block.read_at(0, &mut bytes).is_ok() {
+                        assert_eq!(bytes, first(map));
+                        right.fetch_add(1, Relaxed);
+                    }
+                }
+                reader.forget_shuffle(1);
+            }
+        }
+        reader.close();
+    };
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(&borrows)).collect();
+        let mut turn = 0;
+        while right.load(Relaxed) < 2_000 && readers.iter().all(|one| !one.is_finished()) {
+            turn += 1;
+            let Ok(client) = host.client(1) else {
+                continue;
+            };
+            for map in MAPS {
+                // The reader's connection may have been the one that came first after an end.
+                let _ = host.handed(&client, map, &text(map));
+            }
+            match turn % 8 {
+                0 => drop(client.end()),
+                4 => drop(client.forget(1)),
+                _ => {}
+            }
+        }
+        works.store(false, Relaxed);
+    });
+    assert!(right.load(Relaxed) >= 2_000);
+    hand_over(&host, 1, MAPS);
+    assert_eq!(host.figure("outputs"), MAPS.len() as u64);
 }
 
 #[test]

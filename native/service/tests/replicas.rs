@@ -195,6 +195,32 @@ fn a_quota_counts_copies_and_the_source_says_what_is_behind() {
 }
 
 #[test]
+fn what_has_no_room_in_the_list_is_listed_later() {
+    const QUOTA: u64 = 10_000;
+    let hosts = [Host::with(|options| options.quota = QUOTA), Host::new()];
+    let clients = hosts.each_ref().map(Host::client);
+    hosts[0].handed(&clients[0], id(1), &partitions(1));
+    // No byte is left, also not for a list.
+    let filler = OutputId {
+        shuffle_id: 9,
+        map_id: 1,
+    };
+    let index = 2 * 8;
+    let room = QUOTA - hosts[0].figure("output_bytes") - index;
+    hosts[0].handed(&clients[0], filler, &[vec![7; room as usize]]);
+    assert_eq!(hosts[0].figure("output_bytes"), QUOTA);
+    hosts[1].handed(&clients[1], id(2), &partitions(2));
+    introduce(1, &clients.each_ref());
+    // Its copier writes its list before it looks at another one.
+    until("its list was not written", || {
+        hosts[0].figure("copies_refused_total") > 0
+    });
+    assert_eq!(hosts[1].figure("replicas"), 0);
+    clients[0].forget(filler.shuffle_id).unwrap();
+    until("what waited is copied", || hosts[1].figure("replicas") == 1);
+}
+
+#[test]
 fn a_removed_shuffle_has_no_copies_where_nobody_was_told() {
     let hosts = [Host::new(), Host::new()];
     let clients = hosts.each_ref().map(Host::client);
@@ -242,7 +268,7 @@ fn copies_survive_a_restart_and_torn_ones_are_found() {
         fs::write(torn.join(name), b"half").unwrap();
     }
     let target = Host::at(dir, |_| {});
-    assert_eq!(target.figure("replicas"), 2);
+    until("the torn one is found", || target.figure("replicas") == 2);
     assert!(!target
         .names()
         .iter()

@@ -123,9 +123,11 @@ fn a_name_does_not_open_an_application() {
 #[test]
 fn a_quota_and_a_number_of_applications_are_kept_to() {
     let host = Host::with(|options| options.quota = 100);
-    let (first, _second) = (host.client(1).unwrap(), host.client(2).unwrap());
+    let (first, second) = (host.client(1).unwrap(), host.client(2).unwrap());
+    for client in [&first, &second] {
+        host.handed(client, 1, "small").unwrap();
+    }
     assert_eq!(refusal(host.client(3).map(|_| ())), Refusal::Full);
-    host.handed(&first, 1, "small").unwrap();
     assert_eq!(
         refusal(host.handed(&first, 2, &"x".repeat(200))),
         Refusal::Quota
@@ -134,14 +136,15 @@ fn a_quota_and_a_number_of_applications_are_kept_to() {
     host.handed(&first, 3, "small").unwrap();
     assert_eq!(
         (host.figure("outputs"), host.figure("refused_total")),
-        (2, 2)
+        (3, 2)
     );
 }
 
 #[test]
 fn one_user_of_several_has_half_of_the_applications() {
     let host = Host::with(|options| options.users = Users::Any);
-    let _first = host.client(1).unwrap();
+    let first = host.client(1).unwrap();
+    host.handed(&first, 1, "text").unwrap();
     assert_eq!(refusal(host.client(2).map(|_| ())), Refusal::Full);
     let _again = host.client(1).unwrap();
 }

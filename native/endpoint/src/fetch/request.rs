@@ -38,8 +38,10 @@ pub(crate) struct FetchRequest {
     /// True if an attempt's buffers were taken from its silent server and no bytes have arrived
     /// since.
     pub(super) was_taken: bool,
-    /// The time since which it waits for arena memory, over all attempts.
+    /// The time since which it waits for arena memory, over all attempts on one fabric.
     pub(super) starved_since: Option<Instant>,
+    /// The fabric of its last attempt.
+    fabric: Option<FabricKind>,
     sink: Arc<CompletionSink>,
     /// True if the caller has its last completion.
     ended: bool,
@@ -68,6 +70,7 @@ impl FetchRequest {
             busy: Busy::default(),
             was_taken: false,
             starved_since: None,
+            fabric: None,
             sink,
             ended: false,
         }
@@ -76,6 +79,14 @@ impl FetchRequest {
     /// Notes that the caller has its last completion, or is about to get it.
     pub(super) fn ended(&mut self) {
         self.ended = true;
+    }
+
+    /// Notes the fabric of the next attempt. Another fabric's service judges waits by what it has
+    /// seen itself, so a wait begins anew there.
+    pub(super) fn goes_over(&mut self, fabric: FabricKind) {
+        if self.fabric.replace(fabric) != Some(fabric) {
+            self.starved_since = None;
+        }
     }
 
     /// Returns the positions of the blocks that were not handed out.
@@ -189,5 +200,27 @@ impl RequestFaults {
             2 => NextStep::OtherFabric,
             _ => NextStep::GiveUp,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::EndpointCounters;
+    use faro_sync::clock;
+
+    #[test]
+    fn a_wait_for_memory_begins_anew_on_another_fabric() {
+        let sink = CompletionSink::new(Arc::new(EndpointCounters::default()));
+        let timeout = Duration::from_secs(1);
+        let mut request = FetchRequest::new(1, 7, Vec::new(), timeout, sink);
+        request.goes_over(FabricKind::Verbs);
+        let since = Some(clock::now());
+        request.starved_since = since;
+        request.goes_over(FabricKind::Verbs);
+        assert_eq!(request.starved_since, since, "put back on the same one");
+        request.goes_over(FabricKind::Tcp);
+        assert_eq!(request.starved_since, None);
+        request.ended();
     }
 }

@@ -29,7 +29,7 @@ impl FetchService {
     /// Starts an attempt at `request` on an open connection.
     pub(super) fn issue(&mut self, net: &mut Net, connection: ConnectionId, request: FetchRequest) {
         let deadline = clock::now() + request.idle_timeout;
-        let mut attempt = self.attempt(connection, request, deadline);
+        let mut attempt = self.attempt(net, connection, request, deadline);
         // With a buffer in the request, a thousand tiny blocks take a single round trip.
         let buffer = self.first_buffer(net, &mut attempt);
         self.ask(net, attempt, buffer);
@@ -43,16 +43,18 @@ impl FetchService {
         request: FetchRequest,
         deadline: Instant,
     ) {
-        let attempt = self.attempt(connection, request, deadline);
+        let attempt = self.attempt(net, connection, request, deadline);
         self.ask(net, attempt, None);
     }
 
     fn attempt(
         &mut self,
+        net: &Net,
         connection: ConnectionId,
         mut request: FetchRequest,
         deadline: Instant,
     ) -> Attempt {
+        request.goes_over(net.kind());
         request.writes_only |= self.pulls.are_stopped(connection);
         self.any_taken |= request.was_taken;
         Attempt::new(request, connection, deadline)

@@ -1,7 +1,7 @@
 //! The thread of an application that lists what is here and copies what is placed here.
 //!
-//! It follows one service at a time and copies one output at a time, beginning with the service after its own in the
-//! list, so that all services read from different ones.
+//! It follows one service at a time, beginning with the service after its own in the list, so that all services read from
+//! different ones. Small outputs are asked for together, large ones one at a time.
 
 use super::answers::answer;
 use super::followed::{Followed, ServicePlace};
@@ -16,11 +16,12 @@ use super::throttle::Throttle;
 use crate::handed::Handed;
 use crate::store::{KeepError, Kind, Store};
 use faro_endpoint::Endpoint;
-use faro_wire::OutputId;
+use faro_wire::{BlockId, OutputId};
 use rustix::process::geteuid;
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,6 +30,11 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(500);
 /// Maximum time without progress, before a request to another service ends.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest output that is asked for together with others. Each file of it is one piece.
+const SMALL: u64 = 1 << 20;
+/// Most bytes and outputs that are asked for together; they are in memory until they are kept.
+const TOGETHER: u64 = 8 << 20;
+const MAX_TOGETHER: usize = 64;
 /// Pages of one service before the next one's turn.
 const PAGES_A_TURN: usize = 4;
 
@@ -109,34 +115,59 @@ impl Copier {
         );
     }
 
-    /// Writes pages until all that is here is listed.
+    /// Writes pages until all that is here is listed. What cannot be looked at now is listed later, and stops no other.
     fn list(&self) -> io::Result<()> {
-        loop {
-            let pending = self.replicas.take_pending(MAX_ENTRIES);
-            if pending.is_empty() {
-                return Ok(());
-            }
-            let entries = pending.into_iter().filter_map(|one| match one {
-                Pending::Kept(id) => self.entry(id),
-                Pending::Removed(shuffle) => Some(Entry::Removed(shuffle)),
+        let mut later = Vec::new();
+        let written = loop {
+            let listed = self.replicas.list(MAX_ENTRIES, |pending| {
+                let mut entries = Vec::new();
+                for one in pending {
+                    match *one {
+                        Pending::Removed(shuffle) => entries.push(Entry::Removed(shuffle)),
+                        Pending::Kept(id) => match self.entry(id) {
+                            Ok(entry) => entries.extend(entry),
+                            Err(error) => {
+                                self.say(format_args!("{}/{}: {error}", id.shuffle_id, id.map_id));
+                                later.push(id);
+                            }
+                        },
+                    }
+                }
+                match entries.is_empty() {
+                    true => Ok(()),
+                    false => self.pages.write(&entries),
+                }
             });
-            let entries: Vec<Entry> = entries.collect();
-            if !entries.is_empty() {
-                self.pages.write(&entries)?;
+            match listed {
+                Ok(0) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(error),
             }
-        }
+        };
+        later.into_iter().for_each(|id| self.replicas.kept(id));
+        written
     }
 
     /// `None`: it went meanwhile.
-    fn entry(&self, id: OutputId) -> Option<Entry> {
-        match self.store.kind_of(id)? {
-            Kind::Replica => Some(Entry::Copy(id)),
-            Kind::Own => {
-                let found = self.store.find(id)?;
-                let index = std::fs::metadata(&found.files.index).ok()?.len();
-                let data = std::fs::metadata(&found.files.data).map_or(0, |data| data.len());
-                let index = u32::try_from(index).ok()?;
-                Some(Entry::Output { id, data, index })
+    fn entry(&self, id: OutputId) -> io::Result<Option<Entry>> {
+        match self.store.kind_of(id) {
+            None => Ok(None),
+            Some(Kind::Replica) => Ok(Some(Entry::Copy(id))),
+            Some(Kind::Own) => {
+                let Some(found) = self.store.find(id) else {
+                    return match self.store.kind_of(id) {
+                        None => Ok(None),
+                        Some(_) => Err(io::Error::other("it cannot be looked at now")),
+                    };
+                };
+                let length = |path: &Path| match std::fs::metadata(path) {
+                    Ok(file) => Ok(file.len()),
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+                    Err(error) => Err(error),
+                };
+                let (index, data) = (length(&found.files.index)?, length(&found.files.data)?);
+                let index = u32::try_from(index).unwrap_or(0);
+                Ok((index > 0).then_some(Entry::Output { id, data, index }))
             }
         }
     }
@@ -156,13 +187,55 @@ impl Copier {
             };
             let entries = Entry::decode_all(&bytes);
             let entries = entries.ok_or_else(|| PullError::Peer("its list is no list".into()))?;
-            for entry in entries.into_iter().skip(one.entry) {
-                self.take(place, &pull, entry)?;
-                one.entry += 1;
+            while let Some(rest) = entries.get(one.entry..).filter(|rest| !rest.is_empty()) {
+                one.entry += self.take_some(place, &pull, rest)?;
             }
             (one.page, one.entry) = (one.page + 1, 0);
         }
         Ok(true)
+    }
+
+    /// Takes the first ones of these entries: small outputs together, anything else alone. Returns how many.
+    fn take_some(
+        &self,
+        place: ServicePlace<'_>,
+        pull: &ReplicaPull<'_>,
+        entries: &[Entry],
+    ) -> Result<usize, PullError> {
+        let (mut together, mut bytes, mut taken) = (Vec::new(), 0, 0);
+        for entry in entries {
+            let Entry::Output { id, data, index } = *entry else {
+                break;
+            };
+            let listed = ListedOutput { id, data, index };
+            if self.is_wanted(place, listed) {
+                bytes += listed.bytes();
+                if listed.bytes() > SMALL || bytes > TOGETHER || together.len() == MAX_TOGETHER {
+                    break;
+                }
+                together.push(listed);
+            }
+            taken += 1;
+        }
+        if taken > 0 {
+            self.copy_together(pull, &together)?;
+            return Ok(taken);
+        }
+        match entries.first() {
+            Some(entry) => self.take(place, pull, *entry).map(|()| 1),
+            None => Ok(0),
+        }
+    }
+
+    fn is_wanted(&self, place: ServicePlace<'_>, listed: ListedOutput) -> bool {
+        let ServicePlace {
+            here,
+            at,
+            hosts,
+            replicas,
+        } = place;
+        has_copy(here, hosts, at, replicas, listed.id)
+            && self.store.bytes_of(listed.id) != Some(listed.bytes())
     }
 
     fn take(
@@ -185,64 +258,140 @@ impl Copier {
                 Ok(())
             }
             Entry::Output { id, data, index } => {
-                let ServicePlace {
-                    here,
-                    at,
-                    hosts,
-                    replicas,
-                } = place;
-                let bytes = data + u64::from(index);
-                if !has_copy(here, hosts, at, replicas, id)
-                    || self.store.bytes_of(id) == Some(bytes)
-                {
+                let listed = ListedOutput { id, data, index };
+                if !self.is_wanted(place, listed) {
                     return Ok(());
                 }
-                match self.copy(pull, id, data, index) {
-                    Ok(()) => {
-                        self.counts.bytes.fetch_add(bytes, Ordering::Relaxed);
-                        self.replicas.kept(id);
-                        Ok(())
-                    }
-                    Err(CopyError::Pull(PullError::Unknown)) => Ok(()),
-                    Err(CopyError::Pull(error @ (PullError::Peer(_) | PullError::Closed))) => {
-                        Err(error)
-                    }
-                    Err(error) => {
-                        self.counts.refused.fetch_add(1, Ordering::Relaxed);
-                        let OutputId { shuffle_id, map_id } = id;
-                        self.say(format_args!("{shuffle_id}/{map_id}: {error}"));
-                        Ok(())
-                    }
-                }
+                let copied = self.copy(pull, listed);
+                self.has_copied(listed, copied)
             }
         }
+    }
+
+    /// Counts a copy. What cannot be copied is left out, unless another attempt may succeed.
+    fn has_copied(
+        &self,
+        listed: ListedOutput,
+        copied: Result<(), CopyError>,
+    ) -> Result<(), PullError> {
+        match copied {
+            Ok(()) => {
+                self.counts
+                    .bytes
+                    .fetch_add(listed.bytes(), Ordering::Relaxed);
+                self.replicas.kept(listed.id);
+                Ok(())
+            }
+            Err(CopyError::Pull(PullError::Unknown)) => Ok(()),
+            Err(CopyError::Pull(error @ (PullError::Peer(_) | PullError::Closed))) => Err(error),
+            Err(error) => {
+                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                let OutputId { shuffle_id, map_id } = listed.id;
+                self.say(format_args!("{shuffle_id}/{map_id}: {error}"));
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies small outputs with one request for all their indexes and data.
+    fn copy_together(&self, pull: &ReplicaPull<'_>, all: &[ListedOutput]) -> Result<(), PullError> {
+        let mut wanted = Vec::new();
+        for one in all {
+            match self.store.has_room(one.id, one.bytes()) {
+                Ok(()) => wanted.push(*one),
+                Err(error) => self.has_copied(*one, Err(error.into()))?,
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let blocks = wanted.iter().flat_map(|one| {
+            let index = Asked::Index(one.id).block(1, 1);
+            let data = Asked::Output(one.id).block(one.partitions(), 1);
+            [Some(index), (one.data > 0).then_some(data)]
+        });
+        let blocks: Vec<BlockId> = blocks.flatten().collect();
+        let bytes = wanted.iter().map(|one| one.bytes()).sum();
+        let mut parts = match pull.some(&blocks, bytes) {
+            Ok(parts) => parts.into_iter(),
+            // One of them is longer than its list says; alone each is found out.
+            Err(PullError::Torn { .. }) => {
+                let alone = |one: ListedOutput| self.has_copied(one, self.copy(pull, one));
+                return wanted.into_iter().try_for_each(alone);
+            }
+            Err(error) => return Err(error),
+        };
+        let left_out = || Err(PullError::Peer("it left a block out".into()));
+        for one in wanted {
+            let index = parts.next().unwrap_or_else(left_out);
+            let data = match one.data {
+                0 => Ok(Vec::new()),
+                _ => parts.next().unwrap_or_else(left_out),
+            };
+            let keeps = |(index, data): (Vec<u8>, Vec<u8>)| {
+                self.keep_copy(one, |index_file, data_file| {
+                    index_file.fill(|sink| Ok(sink(&index)?))?;
+                    data_file.fill(|sink| Ok(sink(&data)?))
+                })
+            };
+            let parts = index.and_then(|index| Ok((index, data?)));
+            let copied = parts.map_err(CopyError::from).and_then(keeps);
+            self.has_copied(one, copied)?;
+        }
+        Ok(())
+    }
+
+    fn copy(&self, pull: &ReplicaPull<'_>, one: ListedOutput) -> Result<(), CopyError> {
+        self.store.has_room(one.id, one.bytes())?;
+        let (index, data, partitions) = (one.index.into(), one.data, one.partitions());
+        self.keep_copy(one, |index_file, data_file| {
+            index_file.fill(|sink| pull.whole(Asked::Index(one.id), 1, index, sink))?;
+            data_file.fill(|sink| pull.whole(Asked::Output(one.id), partitions, data, sink))
+        })
     }
 
     /// Copies into two files without a place, checks that they fit each other, and keeps them as if they were handed over.
     /// A crash may leave these two files, whose names are no output's, so a restarted service removes them. They are not
     /// synced, because no file is believed after a restart of the machine (`record`).
-    fn copy(
+    fn keep_copy(
         &self,
-        pull: &ReplicaPull<'_>,
-        id: OutputId,
-        data: u64,
-        index: u32,
+        one: ListedOutput,
+        fill: impl FnOnce(&ScratchFile, &ScratchFile) -> Result<(), PullError>,
     ) -> Result<(), CopyError> {
-        self.store.has_room(id, data + u64::from(index))?;
-        let partitions = (index / 8).saturating_sub(1);
         let index_file = ScratchFile::new(self.store.path().join("copy.index"))?;
         let data_file = ScratchFile::new(self.store.path().join("copy.data"))?;
-        index_file.fill(|sink| pull.whole(Asked::Index(id), 1, index.into(), sink))?;
-        data_file.fill(|sink| pull.whole(Asked::Output(id), partitions, data, sink))?;
-        let with_data = (data > 0).then(|| data_file.open()).transpose()?;
+        fill(&index_file, &data_file)?;
+        let with_data = (one.data > 0).then(|| data_file.open()).transpose()?;
         let handed = Handed::check(index_file.open()?, with_data, geteuid().as_raw());
         let handed = handed.map_err(KeepError::from)?;
-        let kept = self.store.keep_as(Kind::Replica, id, handed)?;
+        if handed.bytes != one.bytes() {
+            let (wanted, got) = (one.bytes(), handed.bytes);
+            return Err(PullError::Torn { wanted, got }.into());
+        }
+        let kept = self.store.keep_as(Kind::Replica, one.id, handed)?;
         if kept.replaced {
             // The endpoint may know the older files.
-            answer(&self.endpoint, &self.store, &self.pages, id);
+            answer(&self.endpoint, &self.store, &self.pages, one.id);
         }
         Ok(())
+    }
+}
+
+/// An output as another service's list names it.
+#[derive(Debug, Clone, Copy)]
+struct ListedOutput {
+    id: OutputId,
+    data: u64,
+    index: u32,
+}
+
+impl ListedOutput {
+    fn bytes(self) -> u64 {
+        self.data + u64::from(self.index)
+    }
+
+    fn partitions(self) -> u32 {
+        (self.index / 8).saturating_sub(1)
     }
 }
 

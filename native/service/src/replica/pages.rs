@@ -6,19 +6,23 @@
 //!          u8 3 | u32 shuffle                                                        a shuffle that was removed
 //! ```
 //! Page n is a file `page_<n>.data` in the application's directory. Its index file has two offsets, and is shared by all
-//! pages and all indexes of the same length: `length_<bytes>.index`. A service before this one has left none that counts:
+//! pages and all indexes of the same length: `length_<bytes>.index`. Both count against the application's quota. A service before this one has left none that counts:
 //! a service that was started again has another card, and its list begins anew.
 
 use crate::links::{LENGTH, PAGE};
+use crate::store::Store;
 use faro_endpoint::OutputFiles;
 use faro_wire::OutputId;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 /// Entries of a page: what is copied between two looks at other services.
 pub(crate) const MAX_ENTRIES: usize = 256;
+/// Bytes of an index of two offsets.
+const INDEX_BYTES: u64 = 16;
 /// The longest page.
 pub(crate) const MAX_PAGE: u64 = (MAX_ENTRIES * 25) as u64;
 
@@ -93,16 +97,15 @@ impl Entry {
 /// The pages of an application here.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    directory: PathBuf,
+    /// Theirs is its directory, and its quota.
+    store: Arc<Store>,
     written: AtomicU64,
 }
 
 impl Pages {
-    pub(crate) fn new(directory: &Path) -> Self {
-        Self {
-            directory: directory.to_owned(),
-            written: AtomicU64::new(0),
-        }
+    pub(crate) fn new(store: Arc<Store>) -> Self {
+        let written = AtomicU64::new(0);
+        Self { store, written }
     }
 
     /// Writes the next page. Called by one thread.
@@ -111,6 +114,9 @@ impl Pages {
         for entry in entries {
             entry.encode(&mut bytes);
         }
+        self.store
+            .list(bytes.len() as u64)
+            .map_err(io::Error::other)?;
         let page = self.written.load(Ordering::Relaxed);
         fs::write(self.path(page), &bytes)?;
         self.index_of(bytes.len() as u64)?;
@@ -119,7 +125,7 @@ impl Pages {
     }
 
     fn path(&self, page: u64) -> PathBuf {
-        self.directory.join(format!("{PAGE}{page}.data"))
+        self.store.path().join(format!("{PAGE}{page}.data"))
     }
 
     /// Page `page`, if it is written.
@@ -139,11 +145,12 @@ impl Pages {
     }
 
     fn index_of(&self, bytes: u64) -> io::Result<PathBuf> {
-        let path = self.directory.join(format!("{LENGTH}{bytes}.index"));
+        let path = self.store.path().join(format!("{LENGTH}{bytes}.index"));
         if !path.exists() {
             // Two threads may write it at once: neither sees half of the other's.
+            self.store.list(INDEX_BYTES).map_err(io::Error::other)?;
             let id = std::thread::current().id();
-            let new = self.directory.join(format!("{LENGTH}{bytes}.{id:?}"));
+            let new = self.store.path().join(format!("{LENGTH}{bytes}.{id:?}"));
             fs::write(&new, [0, bytes].map(u64::to_be_bytes).concat())?;
             fs::rename(new, &path)?;
         }
@@ -155,6 +162,8 @@ impl Pages {
 mod tests {
     use super::*;
     use crate::links::is_list;
+    use crate::record::{Boot, Record};
+    use crate::store::{Held, OutputRecords};
 
     fn entries() -> Vec<Entry> {
         let id = OutputId {
@@ -205,10 +214,40 @@ mod tests {
         assert_eq!(Entry::decode_all(&bytes), None);
     }
 
+    fn pages(dir: &Path, quota: u64) -> Pages {
+        let record = Record {
+            application: "app".to_owned(),
+            owner: 1,
+            boot: Boot::current().unwrap(),
+        };
+        let bounds = (OutputRecords::new(1), Held::new(1));
+        Pages::new(Arc::new(Store::open(dir, record, quota, bounds).unwrap()))
+    }
+
+    #[test]
+    fn pages_and_indexes_count_against_the_quota() {
+        let dir = tempfile::tempdir().unwrap();
+        let one: u64 = {
+            let mut bytes = Vec::new();
+            entries().iter().for_each(|entry| entry.encode(&mut bytes));
+            bytes.len() as u64
+        };
+        let pages = pages(dir.path(), 2 * one + INDEX_BYTES);
+        pages.write(&entries()).unwrap();
+        pages.write(&entries()).unwrap();
+        let error = pages.write(&entries()).unwrap_err().to_string();
+        assert!(error.contains("quota"), "{error}");
+        assert!(pages.find(1).is_some() && pages.find(2).is_none());
+        assert!(pages.as_block(&dir.path().join("page_0.data")).is_some());
+        let other = dir.path().join("of another length");
+        fs::write(&other, b"x").unwrap();
+        assert!(pages.as_block(&other).is_none());
+    }
+
     #[test]
     fn a_page_is_there_when_it_is_written() {
         let dir = tempfile::tempdir().unwrap();
-        let pages = Pages::new(dir.path());
+        let pages = pages(dir.path(), 1 << 20);
         assert!(pages.find(0).is_none());
         pages.write(&entries()).unwrap();
         let files = pages.find(0).unwrap();

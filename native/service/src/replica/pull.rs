@@ -2,7 +2,7 @@
 
 use super::names::Asked;
 use super::throttle::Throttle;
-use faro_endpoint::{Completion, Endpoint, EndpointError};
+use faro_endpoint::{Completion, Delivery, Endpoint, EndpointError};
 use faro_wire::block::PIECE_BYTES;
 use faro_wire::{BlockId, BlockStatus};
 use std::io;
@@ -67,6 +67,54 @@ impl ReplicaPull<'_> {
         }
     }
 
+    /// Some blocks of at most a piece each, `bytes` together, with one request. For each its bytes, or why there are none.
+    pub(crate) fn some(
+        &self,
+        blocks: &[BlockId],
+        bytes: u64,
+    ) -> Result<Vec<Result<Vec<u8>, PullError>>, PullError> {
+        self.wait(self.throttle.take(bytes, Instant::now()))?;
+        let mut all: Vec<Result<Vec<u8>, PullError>> = Vec::new();
+        all.resize_with(blocks.len(), || {
+            Err(PullError::Peer("it left a block out".into()))
+        });
+        let mut got = 0;
+        self.each(blocks, &mut |completion| {
+            let delivery = delivered(completion)?;
+            let lengths = delivery.blocks.iter().map(|block| block.length.get());
+            got = lengths.fold(got, u64::saturating_add);
+            if got > bytes {
+                // Each block may be a whole piece, whatever its list says: all of them would take much memory.
+                return Err(PullError::Torn { wanted: bytes, got });
+            }
+            let (mut slices, mut taken) = (delivery.slices.iter(), &[][..]);
+            for (entry, of) in delivery
+                .blocks
+                .iter()
+                .zip(completion.first_block as usize..)
+            {
+                let (mut bytes, length) = (Vec::new(), entry.length.get() as usize);
+                while bytes.len() < length {
+                    if taken.is_empty() {
+                        let slice = slices.next();
+                        let slice =
+                            slice.ok_or_else(|| PullError::Peer("bytes are missing".into()))?;
+                        let from = slice.offset as usize;
+                        taken = &slice.lease.bytes()[from..from + slice.length as usize];
+                    }
+                    let (now, rest) = taken.split_at(taken.len().min(length - bytes.len()));
+                    bytes.extend_from_slice(now);
+                    taken = rest;
+                }
+                if let Some(one) = all.get_mut(of) {
+                    *one = status(entry.status.get()).map(|()| bytes);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
     /// `bytes` bytes of all partitions together.
     pub(crate) fn whole(
         &self,
@@ -107,11 +155,25 @@ impl ReplicaPull<'_> {
         }
     }
 
-    /// Gives all bytes of the blocks to the sink, and returns how many that were. Waits for the request's end also when
-    /// it fails, so that the next one finds no completion of it.
+    /// Gives all bytes of the blocks to the sink, and returns how many that were.
     fn fetch(&self, blocks: &[BlockId], sink: ByteSink<'_>) -> Result<u64, PullError> {
+        let mut got = 0;
+        self.each(blocks, &mut |completion| {
+            got += taken(completion, sink)?;
+            Ok(())
+        })?;
+        Ok(got)
+    }
+
+    /// Gives all completions of a request for the blocks to `take`, until it fails. Waits for the request's end also then, so
+    /// that the next one finds no completion of it.
+    fn each(
+        &self,
+        blocks: &[BlockId],
+        take: &mut dyn FnMut(&Completion) -> Result<(), PullError>,
+    ) -> Result<(), PullError> {
         let request = self.endpoint.fetch(self.peer, blocks, self.timeout)?;
-        let mut got = Ok(0);
+        let mut got = Ok(());
         let mut completions = Vec::new();
         loop {
             self.endpoint.completions(1, LOOK, &mut completions);
@@ -120,10 +182,7 @@ impl ReplicaPull<'_> {
                     continue;
                 }
                 let last = completion.last;
-                got = match got {
-                    Ok(before) => taken(&completion, sink).map(|more| before + more),
-                    Err(error) => Err(error),
-                };
+                got = got.and_then(|()| take(&completion));
                 if last {
                     return got;
                 }
@@ -138,17 +197,26 @@ impl ReplicaPull<'_> {
     }
 }
 
-fn taken(completion: &Completion, sink: ByteSink<'_>) -> Result<u64, PullError> {
-    let delivery = completion
-        .outcome
-        .as_ref()
-        .map_err(|failure| PullError::Peer(failure.detail.clone()))?;
-    let status = delivery.blocks.iter().map(|block| block.status.get());
-    match status.into_iter().find(|status| *status != OK) {
-        None => {}
-        Some(UNKNOWN) => return Err(PullError::Unknown),
-        Some(status) => return Err(PullError::Status { status }),
+fn delivered(completion: &Completion) -> Result<&Delivery, PullError> {
+    let outcome = completion.outcome.as_ref();
+    outcome.map_err(|failure| PullError::Peer(failure.detail.clone()))
+}
+
+fn status(status: u32) -> Result<(), PullError> {
+    match status {
+        OK => Ok(()),
+        UNKNOWN => Err(PullError::Unknown),
+        status => Err(PullError::Status { status }),
     }
+}
+
+fn taken(completion: &Completion, sink: ByteSink<'_>) -> Result<u64, PullError> {
+    let delivery = delivered(completion)?;
+    let mut all = delivery
+        .blocks
+        .iter()
+        .map(|block| status(block.status.get()));
+    all.try_for_each(|one| one)?;
     let mut got = 0;
     for slice in &delivery.slices {
         let (from, length) = (slice.offset as usize, slice.length as usize);

@@ -4,7 +4,7 @@ use super::hosts::{Hosts, MAX_HOSTS, MAX_REPLICAS};
 use crate::store::Store;
 use faro_sync::lock;
 use faro_wire::OutputId;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
@@ -26,13 +26,22 @@ struct State {
     hosts: Arc<Hosts>,
     /// Whether there is a copier, which lists what is here.
     active: bool,
-    /// Not on a page yet; each is an output, a copy or a shuffle, so there are no more than of those.
+    /// Not on a page yet, each once: outputs and copies that are here, and shuffles, at most `MAX_REMOVED`.
     pending: VecDeque<Pending>,
+    /// The same, to find them.
+    are_pending: HashSet<Pending>,
+    /// How many of them are shuffles.
+    removed: usize,
+    /// How many of them are outputs of each shuffle.
+    kept: HashMap<u32, usize>,
     /// By the place of another service, and by shuffle: outputs of here that it has copied.
     copied: HashMap<usize, HashMap<u32, u64>>,
 }
 
-#[derive(Debug, Clone, Copy)]
+/// Most removed shuffles that are not on a page yet. Of more the latest are not listed: their copies go with the application.
+const MAX_REMOVED: usize = 1 << 16;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Pending {
     Kept(OutputId),
     Removed(u32),
@@ -60,8 +69,9 @@ impl Replicas {
         state.active = true;
         drop(state);
         // An output that comes meanwhile may be listed twice, which does no harm.
-        let here = store.all().into_iter().map(Pending::Kept);
-        lock(&self.state).pending.extend(here);
+        let here = store.all();
+        let mut state = lock(&self.state);
+        here.into_iter().for_each(|id| state.add(Pending::Kept(id)));
         Ok(true)
     }
 
@@ -72,8 +82,11 @@ impl Replicas {
 
     /// A shuffle was removed here.
     pub(crate) fn removed(&self, shuffle: u32) {
-        self.add(Pending::Removed(shuffle));
         let mut state = lock(&self.state);
+        state.forget(shuffle);
+        if state.active {
+            state.add(Pending::Removed(shuffle));
+        }
         for of_host in state.copied.values_mut() {
             of_host.remove(&shuffle);
         }
@@ -98,7 +111,7 @@ impl Replicas {
     fn add(&self, what: Pending) {
         let mut state = lock(&self.state);
         if state.active {
-            state.pending.push_back(what);
+            state.add(what);
         }
     }
 
@@ -122,9 +135,160 @@ impl Replicas {
         Arc::clone(&lock(&self.state).hosts)
     }
 
-    pub(crate) fn take_pending(&self, max: usize) -> Vec<Pending> {
-        let mut state = lock(&self.state);
-        let count = state.pending.len().min(max);
-        state.pending.drain(..count).collect()
+    /// Gives the next ones to `write`, at most `max`. If it fails, they come next again. Returns how many there were.
+    ///
+    /// # Errors
+    /// Those of `write`.
+    pub(crate) fn list<E>(
+        &self,
+        max: usize,
+        write: impl FnOnce(&[Pending]) -> Result<(), E>,
+    ) -> Result<usize, E> {
+        let batch = lock(&self.state).take(max);
+        if let Err(error) = write(&batch) {
+            let mut state = lock(&self.state);
+            batch.into_iter().rev().for_each(|one| state.put_back(one));
+            return Err(error);
+        }
+        Ok(batch.len())
+    }
+}
+
+impl State {
+    /// One that is pending already is listed as it is then.
+    fn add(&mut self, what: Pending) {
+        if self.may_add(what) {
+            self.pending.push_back(what);
+        }
+    }
+
+    /// One that was added again meanwhile has its place.
+    fn put_back(&mut self, what: Pending) {
+        if self.may_add(what) {
+            self.pending.push_front(what);
+        }
+    }
+
+    fn may_add(&mut self, what: Pending) -> bool {
+        let is_shuffle = matches!(what, Pending::Removed(_));
+        if (is_shuffle && self.removed == MAX_REMOVED) || !self.are_pending.insert(what) {
+            return false;
+        }
+        match what {
+            Pending::Removed(_) => self.removed += 1,
+            Pending::Kept(id) => *self.kept.entry(id.shuffle_id).or_default() += 1,
+        }
+        true
+    }
+
+    fn take(&mut self, max: usize) -> Vec<Pending> {
+        let count = self.pending.len().min(max);
+        let batch: Vec<Pending> = self.pending.drain(..count).collect();
+        for one in &batch {
+            self.are_pending.remove(one);
+            match one {
+                Pending::Removed(_) => self.removed -= 1,
+                Pending::Kept(id) => self.one_less(id.shuffle_id),
+            }
+        }
+        batch
+    }
+
+    fn one_less(&mut self, shuffle: u32) {
+        if let Some(left) = self.kept.get_mut(&shuffle) {
+            *left -= 1;
+            if *left == 0 {
+                self.kept.remove(&shuffle);
+            }
+        }
+    }
+
+    /// Outputs of that shuffle are not to be listed any more.
+    fn forget(&mut self, shuffle: u32) {
+        if self.kept.remove(&shuffle).is_none() {
+            return;
+        }
+        let are_pending = &mut self.are_pending;
+        self.pending.retain(|one| match one {
+            Pending::Kept(id) if id.shuffle_id == shuffle => {
+                are_pending.remove(one);
+                false
+            }
+            Pending::Kept(_) | Pending::Removed(_) => true,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(shuffle_id: u32, map_id: i64) -> OutputId {
+        OutputId { shuffle_id, map_id }
+    }
+
+    fn listing() -> Replicas {
+        let replicas = Replicas::default();
+        lock(&replicas.state).active = true;
+        replicas
+    }
+
+    fn listed(replicas: &Replicas) -> Vec<Pending> {
+        let mut all = Vec::new();
+        let written = |batch: &[Pending]| {
+            all.extend_from_slice(batch);
+            Ok::<_, ()>(())
+        };
+        replicas.list(usize::MAX, written).unwrap();
+        all
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_listed_later() {
+        let replicas = listing();
+        let all: Vec<Pending> = (0..5).map(|map| Pending::Kept(id(1, map))).collect();
+        (0..5).for_each(|map| replicas.kept(id(1, map)));
+        replicas.removed(2);
+        for _ in 0..3 {
+            let full_disk = replicas.list(4, |batch| {
+                assert_eq!(batch, &all[..4]);
+                // An executor hands one of them over once more meanwhile.
+                replicas.kept(id(1, 2));
+                Err("no space")
+            });
+            assert_eq!(full_disk, Err("no space"));
+            // It has the place of its last hand-over from then on.
+            let written = [0, 1, 3, 4].map(|at: usize| all[at]);
+            let now = listed(&replicas);
+            assert_eq!(now, [&written[..], &[Pending::Removed(2), all[2]]].concat());
+            now.into_iter()
+                .for_each(|one| lock(&replicas.state).add(one));
+            lock(&replicas.state)
+                .pending
+                .make_contiguous()
+                .sort_by_key(|one| match one {
+                    Pending::Kept(id) => (0, id.map_id),
+                    Pending::Removed(_) => (1, 0),
+                });
+        }
+        assert_eq!(listed(&replicas).len(), 6);
+        assert!(listed(&replicas).is_empty());
+    }
+
+    #[test]
+    fn what_is_pending_is_bounded_by_what_is_here() {
+        let replicas = listing();
+        for _ in 0..3 {
+            (0..100).for_each(|map| replicas.kept(id(7, map)));
+        }
+        assert_eq!(lock(&replicas.state).pending.len(), 100);
+        replicas.removed(7);
+        assert_eq!(listed(&replicas), [Pending::Removed(7)]);
+        for shuffle in 0..2 * MAX_REMOVED as u32 {
+            replicas.removed(shuffle);
+        }
+        assert_eq!(listed(&replicas).len(), MAX_REMOVED);
+        let state = lock(&replicas.state);
+        assert!(state.are_pending.is_empty() && state.kept.is_empty());
     }
 }

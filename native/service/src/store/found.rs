@@ -1,7 +1,9 @@
 //! Where an output's files are.
 
 use super::held::HeldFiles;
+use crate::message::Lent;
 use faro_endpoint::OutputFiles;
+use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -15,23 +17,24 @@ pub struct Found {
 }
 
 impl Found {
-    /// Opens the files anew, for reading only whatever they were handed over with: the index, then the data file.
+    /// What there is of it.
+    pub fn state(&self) -> Lent {
+        match self.has_data {
+            true => Lent::Whole,
+            false => Lent::Empty,
+        }
+    }
+
+    /// Opens the files anew, for reading only whatever they were handed over with: the index, then the data file. A file
+    /// whose opening would wait for a lease is not opened.
     ///
     /// # Errors
     /// They were removed meanwhile, or there are no descriptors.
     pub fn open(&self) -> io::Result<Vec<File>> {
         let data = self.has_data.then_some(&self.files.data);
         let paths = [Some(&self.files.index), data];
-        paths.into_iter().flatten().map(File::open).collect()
-    }
-
-    /// # Errors
-    /// This process may not read the files.
-    pub(super) fn check(&self) -> io::Result<()> {
-        File::open(&self.files.index)?;
-        match File::open(&self.files.data) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let open = |path| Ok(rustix::fs::open(path, flags, Mode::empty())?.into());
+        paths.into_iter().flatten().map(open).collect()
     }
 }

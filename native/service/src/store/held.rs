@@ -1,10 +1,10 @@
-//! Open files that are counted, up to a bound.
+//! Files that are kept open because they cannot be linked: counted, of all applications and of each.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// How many files are open for one purpose, of all applications.
+/// How many files are open, of all applications.
 #[derive(Debug)]
 pub struct Held {
     open: AtomicUsize,
@@ -17,17 +17,34 @@ impl Held {
         let open = AtomicUsize::new(0);
         Arc::new(Self { open, bound })
     }
+}
 
-    /// The files, counted as long as what is returned lives. Otherwise how many are open already.
-    pub(crate) fn take(self: &Arc<Self>, files: Vec<File>) -> Result<HeldFiles, usize> {
+/// How many of them are open for one application.
+#[derive(Debug)]
+pub(super) struct HeldShare {
+    of_all: Arc<Held>,
+    open: AtomicUsize,
+}
+
+impl HeldShare {
+    pub(super) fn new(of_all: Arc<Held>) -> Arc<Self> {
+        let open = AtomicUsize::new(0);
+        Arc::new(Self { of_all, open })
+    }
+
+    /// The files, counted as long as what is returned lives, if the application then has no more than are left free: one
+    /// alone has half of all, and one that comes always finds some. Otherwise how many it has open already.
+    pub(super) fn take(self: &Arc<Self>, files: Vec<File>) -> Result<HeldFiles, usize> {
         let count = files.len();
-        let before = self.open.fetch_add(count, Ordering::Relaxed);
+        let own = self.open.fetch_add(count, Ordering::Relaxed);
+        let all = self.of_all.open.fetch_add(count, Ordering::Relaxed);
+        // Where two are counted at once, both may find too many.
         let held = HeldFiles {
             files,
             of: Arc::clone(self),
         };
-        match before + count > self.bound {
-            true => Err(before),
+        match own + count > self.of_all.bound.saturating_sub(all + count) {
+            true => Err(own),
             false => Ok(held),
         }
     }
@@ -37,11 +54,36 @@ impl Held {
 #[derive(Debug)]
 pub(crate) struct HeldFiles {
     pub(crate) files: Vec<File>,
-    of: Arc<Held>,
+    of: Arc<HeldShare>,
 }
 
 impl Drop for HeldFiles {
     fn drop(&mut self) {
-        self.of.open.fetch_sub(self.files.len(), Ordering::Relaxed);
+        let count = self.files.len();
+        self.of.open.fetch_sub(count, Ordering::Relaxed);
+        self.of.of_all.open.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> Vec<File> {
+        vec![File::open("/dev/null").unwrap()]
+    }
+
+    #[test]
+    fn an_application_leaves_as_many_as_it_has() {
+        let all = Held::new(8);
+        let [first, second, third] = [(); 3].map(|()| HeldShare::new(Arc::clone(&all)));
+        let of_first: Vec<_> = (0..4).map(|_| first.take(file()).unwrap()).collect();
+        assert_eq!(first.take(file()).unwrap_err(), 4);
+        let of_second = [second.take(file()).unwrap(), second.take(file()).unwrap()];
+        assert_eq!(second.take(file()).unwrap_err(), 2);
+        assert!(third.take(file()).is_ok());
+        drop((of_first, of_second));
+        assert_eq!(all.open.load(Ordering::Relaxed), 0, "also of those refused");
+        assert_eq!(first.open.load(Ordering::Relaxed), 0);
     }
 }

@@ -12,6 +12,10 @@
 //!
 //! Files of another file system, or that the kernel lets only their owner link (`fs.protected_hardlinks`),
 //! are kept open instead. They end with the service.
+//!
+//! No lock is held while the system is asked for anything that may wait: room for an output is taken first, then its
+//! links are made, then it counts. What a service before this one has left is known by its name, and looked at when
+//! somebody wants it, or in the background.
 
 mod directory;
 mod found;
@@ -23,66 +27,189 @@ mod result;
 #[cfg(test)]
 mod test_store;
 
+use crate::directories::DataDirectory;
 use crate::handed::Handed;
 pub use crate::links::Kind;
 use crate::links::OutputFile;
 use crate::message::Lent;
+use crate::record::Record;
 use directory::{Directory, Links};
 use faro_endpoint::OutputFiles;
-use faro_sync::lock;
+use faro_sync::{lock, wait_timeout, Arc, Condvar, Mutex};
 use faro_wire::OutputId;
 pub use found::Found;
 pub use held::Held;
-pub(crate) use held::HeldFiles;
+use held::HeldShare;
 pub use outputs::Holding;
 use outputs::{Kept, OutputPlace, Outputs};
+use records::CountedRecord;
 pub use records::OutputRecords;
+use recover::OutputCheckError;
 pub use result::{KeepError, KeptAs, KeptNow};
 use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How often the end looks again whether outputs are being kept; it is also told.
+const SETTLED_LOOK: Duration = Duration::from_secs(1);
 
 /// The map outputs of one application.
 #[derive(Debug)]
 pub struct Store {
     directory: Directory,
     quota: u64,
-    /// Both of all applications.
+    /// Of all applications.
     records: Arc<OutputRecords>,
-    held: Arc<Held>,
+    held: Arc<HeldShare>,
     outputs: Mutex<Outputs>,
+    /// Room was given back, or has become an output.
+    settled: Condvar,
+    /// Held while a directory that was removed is made again, and for nothing else.
+    making: Mutex<()>,
+    /// Bytes of the lists for other services, which count against the quota too.
+    lists: AtomicU64,
+}
+
+/// What was found when an output of a service before this one was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LookResult {
+    /// It is whole, or has gone.
+    Done,
+    /// It was not whole, and has been removed.
+    Removed { names: usize },
+    /// The system does not let it be looked at now. It stays, and is looked at again.
+    Later,
+}
+
+/// Room for an output whose files are being kept.
+struct Room<'a> {
+    store: &'a Store,
+    generation: u64,
+    bytes: u64,
+    record: Option<CountedRecord>,
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        lock(&self.store.outputs).leave(self.bytes);
+        self.store.settled.notify_all();
+    }
 }
 
 impl Store {
-    /// Opens a directory that has no outputs.
+    /// Opens the directory of that application. What is in it counts after `scan`.
     ///
     /// # Errors
     /// It cannot be opened.
     pub fn open(
         path: &Path,
+        record: Record,
         quota: u64,
         (records, held): (Arc<OutputRecords>, Arc<Held>),
     ) -> io::Result<Self> {
         Ok(Self {
-            directory: Directory::open(path)?,
+            directory: Directory::open(path, record)?,
             quota,
             records,
-            held,
+            held: HeldShare::new(held),
             outputs: Mutex::default(),
+            settled: Condvar::default(),
+            making: Mutex::default(),
+            lists: AtomicU64::new(0),
         })
     }
 
-    /// Finds the outputs that a service before this one has left in the directory, all of `owner`. Outputs that are
-    /// not whole are removed. Returns how many names were removed.
+    /// It is in that directory, which may have to be made again, too.
+    #[must_use]
+    pub(crate) fn below(mut self, data: Arc<DataDirectory>) -> Self {
+        self.directory.below(data);
+        self
+    }
+
+    /// Finds the names of outputs that a service before this one has left in the directory, and removes all others.
+    /// Returns how many that were. Called before anything else.
     ///
     /// # Errors
-    /// The directory cannot be read.
-    pub fn recover(&self, owner: u32) -> io::Result<usize> {
+    /// The directory cannot be read; then nothing was removed.
+    pub fn scan(&self) -> io::Result<usize> {
+        let names = recover::scan(&self.directory)?;
         let mut outputs = lock(&self.outputs);
-        recover::recover(&self.directory, owner, &self.records, &mut outputs)
+        outputs.generation = names.generation;
+        for (id, left) in names.outputs {
+            let kept = Kept {
+                kind: left.kind,
+                generation: left.generation,
+                has_data: left.has_data,
+                bytes: left.bytes,
+                place: OutputPlace::Left,
+                _record: self.records.count(),
+            };
+            outputs.insert(id, kept);
+        }
+        Ok(names.removed)
+    }
+
+    /// Looks at all outputs that a service before this one has left. Returns how many names were removed, and how many
+    /// outputs are to be looked at again.
+    pub fn look(&self) -> (usize, usize) {
+        let left = lock(&self.outputs).ids_left();
+        let mut sums = (0, 0);
+        for id in left {
+            match self.look_at(id) {
+                LookResult::Done => {}
+                LookResult::Removed { names } => sums.0 += names,
+                LookResult::Later => sums.1 += 1,
+            }
+        }
+        sums
+    }
+
+    fn look_at(&self, id: OutputId) -> LookResult {
+        let left = |outputs: &Outputs| {
+            let kept = outputs.get(id)?;
+            let is_left = matches!(kept.place, OutputPlace::Left);
+            is_left.then(|| (kept.links(id), kept.has_data))
+        };
+        let Some((links, has_data)) = left(&lock(&self.outputs)) else {
+            return LookResult::Done;
+        };
+        let looked = recover::check(&self.directory, links, has_data);
+        let mut outputs = lock(&self.outputs);
+        if left(&outputs).is_none_or(|(now, _)| now != links) {
+            // Another thread was quicker, or it was replaced or removed.
+            return LookResult::Done;
+        }
+        match looked {
+            Ok(bytes) => {
+                outputs.is_whole(id, bytes);
+                LookResult::Done
+            }
+            Err(OutputCheckError::Later(error)) => {
+                log::debug!(
+                    "{} cannot be looked at: {error}",
+                    self.directory.path().display()
+                );
+                LookResult::Later
+            }
+            Err(OutputCheckError::Torn) => {
+                outputs.remove(id);
+                drop(outputs);
+                log::warn!(
+                    "map output {}/{} in {} is not whole and is removed",
+                    id.shuffle_id,
+                    id.map_id,
+                    self.directory.path().display()
+                );
+                self.directory.unlink(links, has_data);
+                LookResult::Removed {
+                    names: 1 + usize::from(has_data),
+                }
+            }
+        }
     }
 
     /// Keeps an output from now on, in the place of an older one.
@@ -98,48 +225,106 @@ impl Store {
     /// # Errors
     /// See `KeepError`; then all is as before.
     pub fn keep_as(&self, kind: Kind, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
-        let mut outputs = lock(&self.outputs);
-        self.check_room(&outputs, kind, id, handed.bytes)?;
-        let replaced = outputs.get(id).is_some();
-        outputs.generation += 1;
-        let generation = outputs.generation;
-        let (bytes, has_data) = (handed.bytes, handed.data.is_some());
+        handed.is_readable().map_err(KeepError::Unreadable)?;
+        let mut room = self.room(kind, id, handed.bytes)?;
         let links = Links {
             kind,
             id,
-            generation,
+            generation: room.generation,
         };
-        let place = match self.directory.link(links, &handed) {
-            Ok(()) => OutputPlace::Linked,
+        let (bytes, has_data) = (handed.bytes, handed.data.is_some());
+        let place = self.place(links, handed)?;
+        let how = match place {
+            OutputPlace::Linked | OutputPlace::Left => KeptAs::Links,
+            OutputPlace::Held(_) => KeptAs::Descriptors,
+        };
+        let kept = Kept {
+            kind,
+            generation: room.generation,
+            has_data,
+            bytes,
+            place,
+            _record: room.record.take().unwrap_or_else(|| self.records.count()),
+        };
+        let (loser, result) = self.insert(id, kept, how);
+        if let Some(loser) = loser {
+            self.remove(id, loser);
+        }
+        // After its links are gone if it is not kept: then nothing of it is in the directory.
+        drop(room);
+        result
+    }
+
+    fn room(&self, kind: Kind, id: OutputId, bytes: u64) -> Result<Room<'_>, KeepError> {
+        let mut outputs = lock(&self.outputs);
+        self.check_room(&outputs, kind, id, bytes)?;
+        outputs.enter(bytes);
+        outputs.generation += 1;
+        Ok(Room {
+            store: self,
+            generation: outputs.generation,
+            bytes,
+            record: Some(self.records.count()),
+        })
+    }
+
+    /// Links the files, or keeps them open.
+    fn place(&self, links: Links, handed: Handed) -> Result<OutputPlace, KeepError> {
+        let linked = match self.directory.link(links, &handed) {
+            Err(Errno::NOENT) => {
+                // Here or by another thread meanwhile.
+                self.made_again().map_err(KeepError::Directory)?;
+                self.directory.link(links, &handed)
+            }
+            other => other,
+        };
+        match linked {
+            Ok(()) => Ok(OutputPlace::Linked),
             Err(linking @ (Errno::XDEV | Errno::PERM | Errno::ACCESS | Errno::MLINK)) => {
                 let files = [Some(handed.index), handed.data];
                 let files = files.into_iter().flatten().collect();
                 let files = self.held.take(files);
                 let files = files.map_err(|held| KeepError::Descriptors { linking, held })?;
-                OutputPlace::Held(Arc::new(files))
+                Ok(OutputPlace::Held(Arc::new(files)))
             }
-            Err(errno) => return Err(KeepError::Linking(errno)),
-        };
-        let kept = Kept {
-            kind,
-            generation,
-            has_data,
-            bytes,
-            place,
-            _record: self.records.count(),
-        };
-        if let Err(error) = self.found(id, &kept).check() {
-            self.remove(id, kept);
-            return Err(KeepError::Unreadable(error));
+            Err(errno) => Err(KeepError::Linking(errno)),
         }
-        let how = match kept.place {
-            OutputPlace::Linked => KeptAs::Links,
-            OutputPlace::Held(_) => KeptAs::Descriptors,
-        };
-        if let Some(older) = outputs.insert(id, kept) {
-            self.remove(id, older);
+    }
+
+    /// Makes the directory again if it was removed. What was in it is lost.
+    fn made_again(&self) -> io::Result<()> {
+        let _making = lock(&self.making);
+        if self.directory.made_again()? {
+            let lost = lock(&self.outputs).remove_linked();
+            log::warn!(
+                "{} was removed and is made again; {lost} map outputs that were in it are lost",
+                self.directory.path().display()
+            );
         }
-        Ok(KeptNow { how, replaced })
+        Ok(())
+    }
+
+    /// Puts an output in its place. Returns the one that is not kept, if there is one.
+    fn insert(
+        &self,
+        id: OutputId,
+        kept: Kept,
+        how: KeptAs,
+    ) -> (Option<Kept>, Result<KeptNow, KeepError>) {
+        let mut outputs = lock(&self.outputs);
+        if let Err(error) = check_place(&outputs, kept.kind, id) {
+            return (Some(kept), Err(error));
+        }
+        let older = outputs.get(id).map(|older| older.generation);
+        let now = KeptNow {
+            how,
+            replaced: older.is_some(),
+        };
+        match older {
+            // A later hand-over was quicker.
+            Some(older) if older > kept.generation => (Some(kept), Ok(now)),
+            _ => (outputs.insert(id, kept), Ok(now)),
+        }
     }
 
     /// Whether a copy of so many bytes could be kept now.
@@ -157,20 +342,11 @@ impl Store {
         id: OutputId,
         more: u64,
     ) -> Result<(), KeepError> {
-        if outputs.ended {
-            return Err(KeepError::Ended);
-        }
+        check_place(outputs, kind, id)?;
         let older = outputs.get(id);
-        if kind == Kind::Replica {
-            if outputs.is_removed(id.shuffle_id) {
-                return Err(KeepError::Removed);
-            }
-            if older.is_some_and(|older| older.kind == Kind::Own) {
-                return Err(KeepError::Own);
-            }
-        }
-        let now = outputs.holding();
-        let held = now.bytes - older.map_or(0, |older| older.bytes);
+        let now = outputs.with_room();
+        let lists = self.lists.load(Ordering::Relaxed);
+        let held = now.bytes + lists - older.map_or(0, |older| older.bytes);
         let quota = self.quota;
         if held.saturating_add(more) > quota {
             return Err(KeepError::Quota { held, more, quota });
@@ -181,11 +357,18 @@ impl Store {
         Ok(())
     }
 
-    /// The output, if it is here.
+    /// The output, if it is here. Looks at it first if a service before this one has left it.
     pub fn find(&self, id: OutputId) -> Option<Found> {
-        let outputs = lock(&self.outputs);
-        let kept = outputs.get(id)?;
-        Some(self.found(id, kept))
+        for _ in 0..2 {
+            let outputs = lock(&self.outputs);
+            let kept = outputs.get(id)?;
+            if !matches!(kept.place, OutputPlace::Left) {
+                return Some(self.found(id, kept));
+            }
+            drop(outputs);
+            self.look_at(id);
+        }
+        None
     }
 
     /// Returns what there is of an output.
@@ -200,7 +383,9 @@ impl Store {
     fn found(&self, id: OutputId, kept: &Kept) -> Found {
         let link = |part| self.directory.path_of(kept.links(id), part);
         let (index, data, held) = match &kept.place {
-            OutputPlace::Linked => (link(OutputFile::Index), link(OutputFile::Data), None),
+            OutputPlace::Linked | OutputPlace::Left => {
+                (link(OutputFile::Index), link(OutputFile::Data), None)
+            }
             OutputPlace::Held(held) => {
                 let path = |at: usize| {
                     let file = held.files.get(at);
@@ -233,8 +418,9 @@ impl Store {
     fn remove_shuffle(&self, shuffle: u32, kind: Option<Kind>) -> Holding {
         let mut outputs = lock(&self.outputs);
         outputs.shuffle_removed(shuffle);
-        let ids = outputs.ids_of(Some(shuffle), kind);
-        self.remove_all(&mut outputs, ids)
+        let gone = outputs.take(Some(shuffle), kind);
+        drop(outputs);
+        self.remove_all(gone)
     }
 
     /// All that is here.
@@ -257,29 +443,60 @@ impl Store {
         lock(&self.outputs).own_by_shuffle()
     }
 
+    /// Takes room of the quota for so many bytes of lists.
+    ///
+    /// # Errors
+    /// `Quota`.
+    pub fn list(&self, more: u64) -> Result<(), KeepError> {
+        let outputs = lock(&self.outputs).with_room().bytes;
+        let held = outputs + self.lists.load(Ordering::Relaxed);
+        let quota = self.quota;
+        if held.saturating_add(more) > quota {
+            return Err(KeepError::Quota { held, more, quota });
+        }
+        self.lists.fetch_add(more, Ordering::Relaxed);
+        Ok(())
+    }
+
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// Removes all outputs, and keeps none from now on; what that was.
+    /// Keeps no output from now on, if it has none and none is being kept. Returns whether that is so.
+    pub fn end_if_empty(&self) -> bool {
+        let mut outputs = lock(&self.outputs);
+        let is_empty = outputs.with_room().outputs == 0;
+        outputs.ended |= is_empty;
+        is_empty
+    }
+
+    /// Removes all outputs, and keeps none from now on; what that was. Waits for those that are just being kept, so that
+    /// nothing comes into the directory afterwards.
     pub fn end(&self) -> Holding {
         let mut outputs = lock(&self.outputs);
         outputs.ended = true;
-        let ids = outputs.ids_of(None, None);
-        self.remove_all(&mut outputs, ids)
+        let gone = outputs.take(None, None);
+        while outputs.are_coming() {
+            outputs = wait_timeout(&self.settled, outputs, SETTLED_LOOK);
+        }
+        drop(outputs);
+        self.remove_all(gone)
     }
 
-    fn remove_all(&self, outputs: &mut Outputs, ids: Vec<OutputId>) -> Holding {
+    fn remove_all(&self, all: Vec<(OutputId, Kept)>) -> Holding {
         let mut gone = Holding::default();
-        for id in ids {
-            if let Some(kept) = outputs.remove(id) {
-                gone.outputs += 1;
-                gone.replicas += usize::from(kept.kind == Kind::Replica);
-                gone.bytes += kept.bytes;
-                self.remove(id, kept);
-            }
+        for (id, kept) in all {
+            gone.outputs += 1;
+            gone.replicas += usize::from(kept.kind == Kind::Replica);
+            gone.bytes += kept.bytes;
+            self.remove(id, kept);
         }
         gone
+    }
+
+    /// Whether it has no output, and none is being kept.
+    pub fn is_empty(&self) -> bool {
+        lock(&self.outputs).with_room().outputs == 0
     }
 
     /// Returns what the store holds now.
@@ -289,10 +506,28 @@ impl Store {
 
     fn remove(&self, id: OutputId, kept: Kept) {
         match kept.place {
-            OutputPlace::Linked => self.directory.unlink(kept.links(id), kept.has_data),
+            OutputPlace::Linked | OutputPlace::Left => {
+                self.directory.unlink(kept.links(id), kept.has_data);
+            }
             OutputPlace::Held(_) => {}
         }
     }
+}
+
+/// Whether an output of that kind may be in that place.
+fn check_place(outputs: &Outputs, kind: Kind, id: OutputId) -> Result<(), KeepError> {
+    if outputs.ended {
+        return Err(KeepError::Ended);
+    }
+    if kind == Kind::Replica {
+        if outputs.is_removed(id.shuffle_id) {
+            return Err(KeepError::Removed);
+        }
+        if outputs.get(id).is_some_and(|older| older.kind == Kind::Own) {
+            return Err(KeepError::Own);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

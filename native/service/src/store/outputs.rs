@@ -13,6 +13,8 @@ pub(super) const MAX_REMOVED: usize = 1 << 16;
 
 #[derive(Debug, Clone)]
 pub(super) enum OutputPlace {
+    /// Linked by a service before this one, and not looked at yet.
+    Left,
     Linked,
     Held(Arc<HeldFiles>),
 }
@@ -59,6 +61,9 @@ pub(super) struct Outputs {
     removed: BTreeSet<u32>,
     /// No more outputs are kept.
     pub(super) ended: bool,
+    /// Outputs that are just being kept, and their bytes.
+    coming: u64,
+    coming_bytes: u64,
 }
 
 impl Outputs {
@@ -70,13 +75,70 @@ impl Outputs {
         self.all.keys().copied()
     }
 
-    /// Returns the ids of a shuffle and a kind; `None`: of all.
-    pub(super) fn ids_of(&self, shuffle: Option<u32>, kind: Option<Kind>) -> Vec<OutputId> {
+    /// Takes out those of a shuffle and a kind; `None`: of all.
+    pub(super) fn take(
+        &mut self,
+        shuffle: Option<u32>,
+        kind: Option<Kind>,
+    ) -> Vec<(OutputId, Kept)> {
         let of = self.all.iter().filter(|(id, kept)| {
             shuffle.is_none_or(|shuffle| id.shuffle_id == shuffle)
                 && kind.is_none_or(|kind| kept.kind == kind)
         });
-        of.map(|(id, _)| *id).collect()
+        let ids: Vec<OutputId> = of.map(|(id, _)| *id).collect();
+        let taken = ids.into_iter().map(|id| (id, self.remove(id)));
+        taken.filter_map(|(id, kept)| Some((id, kept?))).collect()
+    }
+
+    /// Those that a service before this one has left, and that were not looked at yet.
+    pub(super) fn ids_left(&self) -> Vec<OutputId> {
+        let is_left = |kept: &Kept| matches!(kept.place, OutputPlace::Left);
+        let left = self.all.iter().filter(|(_, kept)| is_left(kept));
+        left.map(|(id, _)| *id).collect()
+    }
+
+    /// One that was left is whole, and has so many bytes.
+    pub(super) fn is_whole(&mut self, id: OutputId, bytes: u64) {
+        if let Some(kept) = self.all.get_mut(&id) {
+            self.bytes = self.bytes - kept.bytes + bytes;
+            kept.bytes = bytes;
+            kept.place = OutputPlace::Linked;
+        }
+    }
+
+    /// Takes out those whose links have gone with their directory; how many that were.
+    pub(super) fn remove_linked(&mut self) -> usize {
+        let is_held = |kept: &Kept| matches!(kept.place, OutputPlace::Held(_));
+        let linked = self.all.iter().filter(|(_, kept)| !is_held(kept));
+        let ids: Vec<OutputId> = linked.map(|(id, _)| *id).collect();
+        ids.iter().for_each(|id| drop(self.remove(*id)));
+        ids.len()
+    }
+
+    /// An output of so many bytes is being kept.
+    pub(super) fn enter(&mut self, bytes: u64) {
+        self.coming += 1;
+        self.coming_bytes += bytes;
+    }
+
+    /// It counts by itself now, or is not kept.
+    pub(super) fn leave(&mut self, bytes: u64) {
+        self.coming -= 1;
+        self.coming_bytes -= bytes;
+    }
+
+    pub(super) fn are_coming(&self) -> bool {
+        self.coming > 0
+    }
+
+    /// What there is, with all that is being kept.
+    pub(super) fn with_room(&self) -> Holding {
+        let now = self.holding();
+        Holding {
+            outputs: now.outputs + self.coming as usize,
+            bytes: now.bytes + self.coming_bytes,
+            ..now
+        }
     }
 
     /// Returns the older one that it replaces.

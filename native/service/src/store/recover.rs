@@ -1,30 +1,51 @@
-//! Finds what a service before this one has left in an application's directory.
+//! What a service before this one has left in an application's directory: first by its names alone, then each output
+//! when it is looked at.
 
 use super::directory::{Directory, Links};
-use super::outputs::{Kept, OutputPlace, Outputs};
-use super::records::OutputRecords;
-use crate::handed::Handed;
+use crate::handed::{Handed, HandedError};
 use crate::links::{is_list, Kind, Link, OutputFile};
 use crate::record::Record;
 use faro_wire::OutputId;
+use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 
-/// Puts whole outputs of `owner`, and whole copies, into `outputs`, and removes all else. Returns how many names that
-/// were.
+/// Names of an output, and the length of its files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LeftNames {
+    pub(super) kind: Kind,
+    pub(super) generation: u64,
+    pub(super) has_data: bool,
+    pub(super) bytes: u64,
+}
+
+/// All names of a directory.
+#[derive(Debug, Default)]
+pub(super) struct FoundNames {
+    pub(super) outputs: HashMap<OutputId, LeftNames>,
+    /// The highest there is.
+    pub(super) generation: u64,
+    /// How many names were no output's, or an older one's.
+    pub(super) removed: usize,
+}
+
+/// The reason that an output that was left is not served.
+#[derive(Debug)]
+pub(super) enum OutputCheckError {
+    /// Its files are not those of a map output.
+    Torn,
+    /// They cannot be looked at now: no descriptors, no memory, an error of the disk.
+    Later(io::Error),
+}
+
+/// Sorts the names, and removes those that are no output's. Opens no file, so it takes as long as there are names.
 ///
 /// # Errors
-/// The directory cannot be read.
-pub(super) fn recover(
-    directory: &Directory,
-    owner: u32,
-    records: &Arc<OutputRecords>,
-    outputs: &mut Outputs,
-) -> io::Result<usize> {
+/// The directory cannot be read; then nothing was removed.
+pub(super) fn scan(directory: &Directory) -> io::Result<FoundNames> {
     let mut found: HashMap<(OutputId, u64, Kind), [bool; 2]> = HashMap::new();
-    let mut removed = 0;
+    let (mut names, mut strangers) = (FoundNames::default(), Vec::new());
     for entry in std::fs::read_dir(directory.path())? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
@@ -33,73 +54,87 @@ pub(super) fn recover(
                 let key = (link.id, link.generation, link.kind);
                 found.entry(key).or_default()[link.part as usize] = true;
             }
-            None if is_list(&name) => directory.remove(&name),
             None if Record::is_name(&name) => {}
             None => {
-                removed += 1;
-                directory.remove(&name);
+                names.removed += usize::from(!is_list(&name));
+                strangers.push(name.into_owned());
             }
         }
     }
+    strangers.iter().for_each(|name| directory.remove(name));
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_unstable_by_key(|(key, _)| *key);
     for ((id, generation, kind), [has_index, has_data]) in found {
-        let links = Links {
+        names.generation = names.generation.max(generation);
+        let links = |kind, generation| Links {
             kind,
             id,
             generation,
         };
-        outputs.generation = outputs.generation.max(generation);
-        let owner = match kind {
-            Kind::Own => owner,
-            Kind::Replica => geteuid().as_raw(),
+        if !has_index {
+            directory.unlink(links(kind, generation), has_data);
+            names.removed += 1;
+            continue;
+        }
+        let left = LeftNames {
+            kind,
+            generation,
+            has_data,
+            bytes: directory.length(links(kind, generation), has_data),
         };
-        let kept = match has_index {
-            true => check_again(directory, links, has_data, owner, records),
-            false => None,
-        };
-        let loser = match kept {
-            // A higher generation of the same output.
-            Some(kept) => outputs.insert(id, kept),
-            None => {
-                log::warn!(
-                    "map output {}/{} in {} is not whole and is removed",
-                    id.shuffle_id,
-                    id.map_id,
-                    directory.path().display()
-                );
-                directory.unlink(links, true);
-                removed += 1 + usize::from(has_data && has_index);
-                None
-            }
-        };
-        if let Some(loser) = loser {
-            removed += 1 + usize::from(loser.has_data);
-            directory.unlink(loser.links(id), loser.has_data);
+        // A higher generation of the same output counts.
+        if let Some(older) = names.outputs.insert(id, left) {
+            names.removed += 1 + usize::from(older.has_data);
+            directory.unlink(links(older.kind, older.generation), older.has_data);
         }
     }
-    Ok(removed)
+    Ok(names)
 }
 
-fn check_again(
+/// Checks an output as if it were handed over. Returns the bytes of its files.
+///
+/// # Errors
+/// `Torn`, `Later`.
+pub(super) fn check(
     directory: &Directory,
     links: Links,
     has_data: bool,
-    owner: u32,
-    records: &Arc<OutputRecords>,
-) -> Option<Kept> {
+) -> Result<u64, OutputCheckError> {
     let open = |part| directory.open_part(links, part);
-    let index = open(OutputFile::Index).ok()?;
-    let data = has_data.then(|| open(OutputFile::Data)).transpose().ok()?;
-    let handed = Handed::check(index, data, owner).ok()?;
-    Some(Kept {
-        kind: links.kind,
-        generation: links.generation,
-        has_data,
-        bytes: handed.bytes,
-        place: OutputPlace::Linked,
-        _record: records.count(),
-    })
+    let index = open(OutputFile::Index)?;
+    let data = has_data.then(|| open(OutputFile::Data)).transpose()?;
+    let owner = match links.kind {
+        Kind::Own => directory.owner(),
+        Kind::Replica => geteuid().as_raw(),
+    };
+    let handed = Handed::check(index, data, owner)?;
+    Ok(handed.bytes)
+}
+
+impl From<Errno> for OutputCheckError {
+    fn from(errno: Errno) -> Self {
+        match errno {
+            // There is nothing of that name, or something that is never opened as a file.
+            Errno::NOENT | Errno::LOOP | Errno::NXIO => Self::Torn,
+            other => Self::Later(other.into()),
+        }
+    }
+}
+
+impl From<HandedError> for OutputCheckError {
+    fn from(error: HandedError) -> Self {
+        match error {
+            // A file that became shorter meanwhile.
+            HandedError::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => Self::Torn,
+            HandedError::Io(error) => Self::Later(error),
+            HandedError::NotRegular { .. }
+            | HandedError::Removed { .. }
+            | HandedError::Foreign { .. }
+            | HandedError::IndexLength { .. }
+            | HandedError::Offset { .. }
+            | HandedError::Ends { .. } => Self::Torn,
+        }
+    }
 }
 
 #[cfg(test)]

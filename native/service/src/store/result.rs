@@ -18,7 +18,7 @@ pub enum KeepError {
         "{held} map outputs of the application are here, as many as it may have now (--memory bounds those of all)"
     )]
     Full { held: usize },
-    #[error("its files cannot be linked ({linking}), and {held} files are kept open already")]
+    #[error("its files cannot be linked ({linking}), and {held} files of the application are kept open, as many as it may have now")]
     Descriptors { linking: Errno, held: usize },
     #[error("its files cannot be linked: {0}")]
     Linking(Errno),
@@ -26,6 +26,8 @@ pub enum KeepError {
     Removed,
     #[error("an executor of this host has handed it over")]
     Own,
+    #[error("the application's directory was removed, and cannot be made again: {0}")]
+    Directory(io::Error),
     #[error("its files cannot be opened by this service: {0}")]
     Unreadable(io::Error),
 }

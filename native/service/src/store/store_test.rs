@@ -211,3 +211,17 @@ fn outputs_of_all_applications_are_bounded_together() {
     }
     assert!(keep(&second, 1, 4).is_err());
 }
+
+#[test]
+fn who_has_something_does_not_make_room() {
+    let place = TestStore::new();
+    let store = place.store(1 << 30);
+    store.keep(id(1), place.written(b"a")).unwrap();
+    assert!(!store.end_if_empty());
+    store.keep(id(2), place.written(b"b")).unwrap();
+    store.forget(3);
+    assert!(store.end_if_empty());
+    let late = store.keep(id(1), place.written(b"late"));
+    assert!(matches!(late, Err(KeepError::Ended)));
+    assert!(place.names().is_empty());
+}

@@ -3,6 +3,7 @@
 
 use super::{Held, OutputRecords, Store};
 use crate::handed::Handed;
+use crate::record::{Boot, Record};
 use faro_wire::OutputId;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -31,8 +32,13 @@ impl TestStore {
     }
 
     pub(super) fn bounded(&self, quota: u64, records: &Arc<OutputRecords>) -> Store {
-        let bounds = (Arc::clone(records), Held::new(10));
-        Store::open(self.kept.path(), quota, bounds).unwrap()
+        let bounds = (Arc::clone(records), Held::new(20));
+        let record = Record {
+            application: "app".to_owned(),
+            owner: self.owner(),
+            boot: Boot::current().unwrap(),
+        };
+        Store::open(self.kept.path(), record, quota, bounds).unwrap()
     }
 
     /// Writes an output as an executor does; the files' names are of no account.
@@ -64,8 +70,10 @@ impl TestStore {
     /// A store after a restart, and how many names went.
     pub(super) fn recovered(&self) -> (Store, usize) {
         let store = self.store(1 << 30);
-        let removed = store.recover(self.owner()).unwrap();
-        (store, removed)
+        let named = store.scan().unwrap();
+        let (looked, later) = store.look();
+        assert_eq!(later, 0);
+        (store, named + looked)
     }
 }
 

@@ -30,6 +30,41 @@ final class Decompressors {
       throw new BlockFault(bytes + " bytes of LZ4 do not decompress to " + length + ": " + e.getMessage(), e);
     }
     expect(found, length);
+    checkOffsets(from, start, start + bytes);
+  }
+
+  /**
+   * Refuses a match with offset 0, which no encoder writes: LZ4's own decoders copy whatever their buffer has there, and
+   * native code's refuses it. Called for what has decompressed, so each sequence is whole.
+   */
+  private static void checkOffsets(byte[] from, int start, int end) throws BlockFault {
+    int at = start;
+    while (at < end) {
+      int token = from[at++] & 0xff;
+      long literals = token >>> 4;
+      if (literals == 15) {
+        int more;
+        do {
+          more = at < end ? from[at++] & 0xff : 0;
+          literals += more;
+        } while (more == 255);
+      }
+      // The last sequence has no match.
+      if (literals >= end - at) {
+        return;
+      }
+      at += (int) literals;
+      if (end - at >= 2 && from[at] == 0 && from[at + 1] == 0) {
+        throw new BlockFault((end - start) + " bytes of LZ4 do not decompress: the match at byte " + (at - start)
+            + " has the offset 0");
+      }
+      at += 2;
+      if ((token & 15) == 15) {
+        while (at < end && from[at++] == -1) {
+          // Each says that another one follows.
+        }
+      }
+    }
   }
 
   /** The same for one zstd frame without a dictionary. */
