@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.OutputFiles;
 import io.faro.service.NodeService;
 import io.faro.service.ServiceException;
 import java.util.concurrent.TimeUnit;
@@ -15,7 +16,7 @@ import org.slf4j.LoggerFactory;
  *   STARTING -- no service --> LOST                              any state -- stop --> STOPPED
  * </pre>
  */
-final class ServiceConnection {
+final class ServiceConnection implements HandOver.Service {
   private static final Logger LOG = LoggerFactory.getLogger(ServiceConnection.class);
   /** Maximum wait of the first outputs for STARTING to end. */
   private static final long START_MILLIS = 10_000;
@@ -28,14 +29,14 @@ final class ServiceConnection {
   private State state = State.STARTING;
   /** {@code null} unless CONNECTED. */
   private NodeService service;
-  /** In LOST: until when the service is waited for, as {@code System.nanoTime}; {@code null}: it refused. */
+  /**
+   * In LOST: until when the service is waited for, as {@code System.nanoTime}; {@code null}: it was never there, or it
+   * refused.
+   */
   private Long returnsBy;
+  /** Why there is no connection. */
+  private Exception absence = new ServiceException.Lost("this executor has not found its node service yet");
   private boolean warned;
-
-  /** A service that is not there from now on may be about to start, or to start again. */
-  synchronized void begin() {
-    returnsBy = returnDeadline();
-  }
 
   /** The service has taken this executor. False, with nothing changed: the link was stopped. */
   synchronized boolean open(NodeService now) {
@@ -53,6 +54,7 @@ final class ServiceConnection {
   void absent(Exception e) {
     synchronized (this) {
       state = state == State.STOPPED ? state : State.LOST;
+      absence = e;
       if (!(e instanceof ServiceException.Lost)) {
         // It would refuse the next try too.
         returnsBy = null;
@@ -67,7 +69,8 @@ final class ServiceConnection {
   }
 
   /** Logs that outputs are not kept, once for each connection. */
-  void warn(Exception e) {
+  @Override
+  public void warn(Exception e) {
     synchronized (this) {
       if (warned || state == State.STOPPED) {
         return;
@@ -127,6 +130,37 @@ final class ServiceConnection {
       wait(Math.max(1, millisTo(returnsBy)));
     }
     return service;
+  }
+
+  @Override
+  public void handOver(int shuffleId, long mapId, OutputFiles files, boolean waits) throws Exception {
+    NodeService now = waits ? await() : service();
+    if (now == null) {
+      throw absence();
+    }
+    try {
+      now.handOver(shuffleId, mapId, files);
+    } catch (ServiceException.Lost e) {
+      lost(now);
+      throw e;
+    }
+  }
+
+  @Override
+  public void forget(int shuffleId) throws Exception {
+    NodeService now = service();
+    if (now != null) {
+      try {
+        now.forget(shuffleId);
+      } catch (ServiceException.Lost e) {
+        lost(now);
+        throw e;
+      }
+    }
+  }
+
+  private synchronized Exception absence() {
+    return absence;
   }
 
   /** Waits for the connection to be lost, at most for that time. */

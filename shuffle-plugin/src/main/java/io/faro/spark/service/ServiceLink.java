@@ -1,6 +1,7 @@
 package io.faro.spark.service;
 
 import io.faro.OutputFiles;
+import io.faro.OutputResolver;
 import io.faro.service.NodeService;
 import java.util.Arrays;
 import org.apache.spark.SparkEnv;
@@ -42,16 +43,17 @@ public final class ServiceLink {
   /** The service's card when it was last there. */
   private byte[] card = {};
 
-  /** {@code kept}, {@code notKept}: count map outputs. */
+  /** {@code files} finds map outputs of this executor; {@code kept}, {@code notKept}: count them. */
   public ServiceLink(String directory, SparkEnv env, boolean sealed, Secret secret, ServiceHosts hosts,
-      Runnable kept, Runnable notKept) {
+      OutputResolver files, Runnable kept, Runnable notKept) {
     this.directory = directory;
     this.env = env;
     this.sealed = sealed;
     this.secret = secret;
     this.driver = new DriverLink(env);
     this.hosts = hosts;
-    this.outputs = new HandOver(connection, driver, kept, notKept);
+    UnkeptOutputs unkept = new UnkeptOutputs(driver::unkept, UnkeptOutputs::thisTaskIsKilled);
+    this.outputs = new HandOver(connection, unkept, files, kept, notKept);
     this.copies = new CopiesElsewhere(connection, driver, hosts);
   }
 
@@ -66,7 +68,6 @@ public final class ServiceLink {
 
   /** Connects, on a thread of its own. */
   public void start() {
-    connection.begin();
     thread("faro-service", this::run).start();
     if (copies.wanted()) {
       thread("faro-service-hosts", copies::followHosts).start();
@@ -152,6 +153,7 @@ public final class ServiceLink {
   private void awaitLoss() throws InterruptedException {
     // An executor that hands nothing over finds here that the service was restarted. Readers need its new card.
     while (connection.isConnected()) {
+      outputs.handOverAgain();
       if (copies.wanted()) {
         copies.ask();
       }
@@ -206,11 +208,6 @@ public final class ServiceLink {
   /** A shuffle was removed. */
   public void forget(int shuffleId) {
     outputs.forget(shuffleId);
-  }
-
-  /** No service keeps the outputs of this executor. */
-  public static void notKept(SparkEnv env, String why) {
-    HandOver.notKept(env, why);
   }
 
   ServiceConnection connection() {
