@@ -32,6 +32,8 @@ final class DriverServices {
   private final Set<String> running = new HashSet<>();
   /** By executor: its last word on outputs that no service keeps. */
   private final Map<String, UnkeptShuffles> unkept = new HashMap<>();
+  /** By executor: the reason that was logged. */
+  private final Map<String, String> reasons = new HashMap<>();
   /** Those that are not removed. */
   private final Set<Integer> shuffles = new HashSet<>();
   /** Those that Faro has no part in: their outputs are read by Spark's own fetch, from executors only. */
@@ -163,15 +165,12 @@ final class DriverServices {
     }
     boolean wasReliable = reliable();
     unkept.put(executor, now);
-    if (!now.isEmpty() && (before == null || before.isEmpty())) {
+    if (!now.isEmpty() && !now.why.equals(reasons.put(executor, now.why))) {
       LOG.info("Faro: outputs of executor {} are lost with it, because no service keeps them: {}. Until one does, or "
           + "their shuffles are removed, Spark computes the outputs of each lost executor again", executor, now.why);
     }
-    logReliable(wasReliable);
-  }
-
-  private void logReliable(boolean before) {
-    if (!before && reliable()) {
+    if (!wasReliable && reliable()) {
+      reasons.clear();
       LOG.info("Faro: all map outputs outlive their executors again");
     }
   }
@@ -186,13 +185,11 @@ final class DriverServices {
 
   /** A shuffle was removed, and its outputs with it. */
   synchronized void shuffleRemoved(int shuffle) {
-    boolean wasReliable = reliable();
     shuffles.remove(shuffle);
     sparksShuffles.remove(shuffle);
     // What an executor that has ended had is not heard of again.
     unkept.entrySet().removeIf(
         one -> !running.contains(one.getKey()) && !one.getValue().hasAnyOf(shuffles));
-    logReliable(wasReliable);
   }
 
   /** Returns whether each output of each executor that was heard of outlives it. */
@@ -203,6 +200,7 @@ final class DriverServices {
   /** Not answered any more: its connection is closed, and Spark's RPC would log an error. */
   synchronized void removed(String executor) {
     running.remove(executor);
+    reasons.remove(executor);
     waiting.remove(executor);
     watching.remove(executor);
   }

@@ -65,7 +65,7 @@ final class HandOver {
 
   private void failed(int shuffleId, long mapId, Exception e) {
     LOG.debug("Faro: map output {}/{} is not kept by the service", shuffleId, mapId, e);
-    if (unkept.add(shuffleId, mapId, e.toString())) {
+    if (unkept.add(shuffleId, mapId, ServiceConnection.why(e))) {
       notKept.run();
       service.warn(e);
     }

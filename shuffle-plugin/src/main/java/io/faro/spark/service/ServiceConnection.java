@@ -29,14 +29,18 @@ final class ServiceConnection implements HandOver.Service {
   private State state = State.STARTING;
   /** {@code null} unless CONNECTED. */
   private NodeService service;
-  /**
-   * In LOST: until when the service is waited for, as {@code System.nanoTime}; {@code null}: it was never there, or it
-   * refused.
-   */
+  /** In LOST: until when the service may come soon, as {@code System.nanoTime}; {@code null}: it refused. */
   private Long returnsBy;
   /** Why there is no connection. */
   private Exception absence = new ServiceException.Lost("this executor has not found its node service yet");
+  /** Outputs wait for a service that was there: it is being started again. */
+  private boolean wasThere;
   private boolean warned;
+
+  /** A service that is not there from now on may be about to start. */
+  synchronized void begin() {
+    returnsBy = returnDeadline();
+  }
 
   /** The service has taken this executor. False, with nothing changed: the link was stopped. */
   synchronized boolean open(NodeService now) {
@@ -45,22 +49,24 @@ final class ServiceConnection implements HandOver.Service {
     }
     service = now;
     state = State.CONNECTED;
+    wasThere = true;
     warned = false;
     notifyAll();
     return true;
   }
 
-  /** There is no service, or it has refused this executor. */
-  void absent(Exception e) {
+  /** There is no service, or it has refused this executor. {@code isLeft}: it has left its socket. */
+  void absent(Exception e, boolean isLeft) {
     synchronized (this) {
       state = state == State.STOPPED ? state : State.LOST;
       absence = e;
+      wasThere |= isLeft;
       if (!(e instanceof ServiceException.Lost)) {
         // It would refuse the next try too.
         returnsBy = null;
       }
       notifyAll();
-      if (isReturning()) {
+      if (isAwaited()) {
         LOG.debug("Faro: the node service is waited for", e);
         return;
       }
@@ -77,8 +83,13 @@ final class ServiceConnection implements HandOver.Service {
       }
       warned = true;
     }
-    LOG.warn("Faro: no service keeps this executor's map outputs, they are lost with it: {}", e.toString());
+    LOG.warn("Faro: no service keeps this executor's map outputs, they are lost with it: {}", why(e));
     LOG.debug("Faro: no node service", e);
+  }
+
+  /** What the service or native code says speaks for itself. */
+  static String why(Exception e) {
+    return e instanceof ServiceException && e.getMessage() != null ? e.getMessage() : e.toString();
   }
 
   /** A message on that connection has failed in a way that ends it. */
@@ -110,7 +121,12 @@ final class ServiceConnection implements HandOver.Service {
     return state == State.CONNECTED && service.isConnected();
   }
 
-  /** Whether the service was lost a short time ago, so that it may come back. */
+  /** Whether outputs wait for the service. */
+  synchronized boolean isAwaited() {
+    return wasThere && isReturning();
+  }
+
+  /** Whether the service was lost, or this executor started, a short time ago, so that it may be there soon. */
   synchronized boolean isReturning() {
     return state == State.LOST && returnsBy != null && millisTo(returnsBy) > 0;
   }
@@ -126,7 +142,7 @@ final class ServiceConnection implements HandOver.Service {
     for (long left = START_MILLIS; state == State.STARTING && left > 0; left = millisTo(end)) {
       wait(left);
     }
-    while (isReturning()) {
+    while (isAwaited()) {
       wait(Math.max(1, millisTo(returnsBy)));
     }
     return service;

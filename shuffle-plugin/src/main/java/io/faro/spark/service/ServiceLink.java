@@ -3,6 +3,7 @@ package io.faro.spark.service;
 import io.faro.OutputFiles;
 import io.faro.OutputResolver;
 import io.faro.service.NodeService;
+import java.io.File;
 import java.util.Arrays;
 import org.apache.spark.SparkEnv;
 import org.slf4j.Logger;
@@ -15,6 +16,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class ServiceLink {
   private static final Logger LOG = LoggerFactory.getLogger(ServiceLink.class);
+  /** A daemon that is killed leaves it. */
+  private static final String SOCKET = "faro-serve.sock";
   /** Deadline of one message to the service. */
   private static final long TIMEOUT_MILLIS = 5_000;
   private static final long PAUSE_MILLIS = 5_000;
@@ -68,6 +71,7 @@ public final class ServiceLink {
 
   /** Connects, on a thread of its own. */
   public void start() {
+    connection.begin();
     thread("faro-service", this::run).start();
     if (copies.wanted()) {
       thread("faro-service-hosts", copies::followHosts).start();
@@ -95,7 +99,7 @@ public final class ServiceLink {
         try {
           connected(connect(token));
         } catch (Exception e) {
-          connection.absent(e);
+          connection.absent(e, new File(directory, SOCKET).exists());
         }
         awaitLoss();
       }
@@ -112,7 +116,7 @@ public final class ServiceLink {
     if (tries < START_TRIES) {
       connection.pause(START_PAUSE_MILLIS);
     } else {
-      connection.absent(e);
+      connection.absent(e, false);
       connection.pause(PAUSE_MILLIS);
     }
   }

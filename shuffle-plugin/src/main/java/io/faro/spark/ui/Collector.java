@@ -156,8 +156,8 @@ final class Collector {
   /** Adds the time that tasks waited for shuffles, by shuffle, in nanoseconds. */
   synchronized void waited(Map<Integer, Long> nanosOfShuffles) throws Exception {
     for (Map.Entry<Integer, Long> shuffle : nanosOfShuffles.entrySet()) {
-      // A wait of nothing makes no row for a shuffle that Faro had no part in.
-      if (shuffle.getValue() > 0 || shuffles.containsKey(shuffle.getKey())) {
+      // A wait of nothing makes no row for a shuffle of which nothing was remote.
+      if (shuffle.getValue() > 0 || shuffles.containsKey(shuffle.getKey()) || isSparks.test(shuffle.getKey())) {
         add(shuffle.getKey(), Collections.singletonMap(Traffic.TASK_WAIT, shuffle.getValue()));
       }
     }
@@ -243,7 +243,9 @@ final class Collector {
     waiting.values().removeIf(one -> now - one.since >= pace && due.add(one.answer));
     due.forEach(Runnable::run);
     writeLog(LOG_NANOS);
-    status.tick(figures(), totals::sum);
+    if (!ending) {
+      status.tick(figures(), totals::sum);
+    }
     for (Known known : executors.values()) {
       if (known.figures != null && known.figures.removed && now - known.removed >= SUMMARY_NANOS) {
         summarise(known, now);
@@ -253,13 +255,14 @@ final class Collector {
 
   /** The application ends: writes all figures to the event log now, and later ones when they come. */
   synchronized void ending() {
+    // Before Spark stops executors one by one.
+    status.end(figures(), totals::sum);
     ending = true;
     writeLog(0);
   }
 
   /** The application has ended, and with it all executors: the log gets their last figures. */
   synchronized void ended() {
-    status.end(figures(), totals::sum);
     long now = nanos.getAsLong();
     executors.values().stream().filter(known -> known.figures != null && !known.summarised).limit(MAX_SUMMARIES)
         .forEach(known -> summarise(known, now));

@@ -117,6 +117,9 @@ final class PageHtml {
       html.number(left).text(String.format(java.util.Locale.ROOT,
           " blocks (%.2f %%) were left to Spark's own fetch; the reasons are below.", 100.0 * left / (left + blocks)));
     }
+    if (ExecutorStates.of(executors).hasProblems()) {
+      html.raw(" What executors without Faro fetched is not counted here.");
+    }
     channel();
     if (!manager.equals(FaroKeys.MANAGER)) {
       html.text(" Faro stands behind the shuffle manager " + manager + " (spark.plugins).");

@@ -22,7 +22,7 @@ final class StatusLog {
   /** A reason is logged again when its sum has grown to this many times what was logged. */
   private static final long GROWTH = 10;
 
-  private final Logger log;
+  private final Logger logger;
   private final LongSupplier nanos;
   /** The state of the last tick, and of the last line; {@code null}: there was none. */
   private Map<String, Integer> seen;
@@ -31,8 +31,8 @@ final class StatusLog {
   /** What was logged last, by counter. */
   private final Map<String, Long> sums = new HashMap<>();
 
-  StatusLog(Logger log, LongSupplier nanos) {
-    this.log = log;
+  StatusLog(Logger logger, LongSupplier nanos) {
+    this.logger = logger;
     this.nanos = nanos;
   }
 
@@ -58,9 +58,9 @@ final class StatusLog {
       logged = now.problems();
       loggedNanos = nanos.getAsLong();
       if (now.hasProblems()) {
-        log.warn("Faro runs on {}", now.text());
+        logger.warn("Faro runs on {}", now.text());
       } else {
-        log.info("Faro runs on {}", now.text());
+        logger.info("Faro runs on {}", now.text());
       }
     }
   }
@@ -69,20 +69,20 @@ final class StatusLog {
     for (Reason reason : Reason.values()) {
       long requests = grown(sum, "fallbackReason." + reason.key);
       if (requests > 0) {
-        log.warn("Faro: Spark's own fetch delivered blocks of {} requests so far, because of {}: {}", requests,
+        logger.warn("Faro: Spark's own fetch delivered blocks of {} requests so far, because of {}: {}", requests,
             reason.key, reason.hint);
       }
     }
     for (Declined why : Declined.values()) {
       long reads = grown(sum, "sparkReaders." + why.key);
       if (reads > 0) {
-        log.info("Faro: Spark's own reader made the rows in {} reads of a shuffle so far: {}", reads, why.text);
+        logger.info("Faro: Spark's own reader made the rows in {} reads of a shuffle so far: {}", reads, why.text);
       }
     }
     for (NotWritten why : NotWritten.values()) {
       long tasks = grown(sum, "sparkWriters." + why.key);
       if (tasks > 0) {
-        log.info("Faro: Spark's own writer wrote the output of {} map tasks so far: {}", tasks, why.text);
+        logger.info("Faro: Spark's own writer wrote the output of {} map tasks so far: {}", tasks, why.text);
       }
     }
   }
@@ -101,7 +101,7 @@ final class StatusLog {
   /** The last figures of an executor; {@code ageNanos}: since its last report, until now or until its end. */
   void summary(ExecutorFigures executor, long ageNanos) {
     if (executor.problem.isEmpty()) {
-      log.info("Faro summary of executor {} on {}, reported {} s {}: {}", executor.executor, executor.host,
+      logger.info("Faro summary of executor {} on {}, reported {} s {}: {}", executor.executor, executor.host,
           TimeUnit.NANOSECONDS.toSeconds(ageNanos), executor.removed ? "before its end" : "ago",
           Summary.line(executor.counters));
     }

@@ -243,7 +243,7 @@ class DriverServicesTest {
     assertFalse(driver.reliable());
     driver.shuffleRemoved(5);
     assertTrue(driver.reliable());
-    // A task that goes on after its query has ended.
+    // Also from a task that goes on after its query has ended.
     unkept("2", 1, 5);
     assertTrue(driver.reliable());
   }

@@ -58,7 +58,7 @@ class CollectorTest {
 
   @Test
   void aShuffleThatFaroHasNoPartInIsMarked() throws Exception {
-    collector.waited(Collections.singletonMap(SPARKS, 10L));
+    collector.waited(Collections.singletonMap(SPARKS, 0L));
     collector.waited(Collections.singletonMap(4, 10L));
     assertFalse(store.shuffles().get(0).sparks);
     assertTrue(store.shuffles().get(1).sparks);
