@@ -23,9 +23,9 @@ final class ExecutorClassPath {
     File spark = placeOf(SparkConf.class);
     boolean isSparks = jar != null && spark != null && jar.getParentFile().equals(spark.getParentFile());
     if (!isSparks && isMissing(conf, org.apache.spark.package$.MODULE$.SPARK_VERSION(), jar)) {
-      LOG.warn("Faro: executors of Spark 3 end with ClassNotFoundException: {}, because they make their shuffle manager "
-          + "before they fetch what --jars names. Unless their hosts have Faro's jar in Spark's own jars, this is "
-          + "missing: --conf {}={}", FaroShuffleManager.class.getName(), SETTING,
+      LOG.warn("Faro: executors of Spark 3 end with ClassNotFoundException: {}, because they make their shuffle "
+          + "manager before they fetch what --jars names. Unless their hosts have Faro's jar in Spark's own jars, this "
+          + "is missing: --conf {}={}", FaroShuffleManager.class.getName(), SETTING,
           jar == null ? "/path/to/faro-spark.jar" : jar);
     }
   }

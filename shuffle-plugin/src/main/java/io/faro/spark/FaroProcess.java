@@ -258,7 +258,8 @@ final class FaroProcess {
       open.install();
     } catch (ReflectiveOperationException | RuntimeException e) {
       if (open.readers() == null) {
-        open.cannotFetch("it serves blocks but does not fetch, because it cannot replace Spark's block client: " + why(e));
+        open.cannotFetch(
+            "it serves blocks but does not fetch, because it cannot replace Spark's block client: " + why(e));
         LOG.warn("Faro serves blocks but does not fetch, because it cannot replace BlockManager.blockStoreClient: {}; "
             + "Spark's own fetch delivers all blocks to this executor", why(e));
       } else {
@@ -278,7 +279,7 @@ final class FaroProcess {
 
   /** Tells the driver why Faro does not run in this executor, from its first shuffle task on, as {@code used} does. */
   private synchronized void reportAbsence(String why) {
-    if (absence == null && current == this) {
+    if (absence == null && current == this && envIsReady()) {
       absence = Reporter.start(SparkEnv.get(), Collections::emptyMap, () -> why, new Traffic());
     }
   }

@@ -108,8 +108,8 @@ final class PageHtml {
     html.raw(". ");
     long sparks = shuffles.stream().filter(shuffle -> shuffle.sparks).count();
     if (sparks > 0) {
-      html.number(sparks).text((sparks == 1 ? " shuffle was" : " shuffles were") + " fetched by Spark alone, because Faro "
-          + "was switched off there (spark.faro.enabled). Of all others, ");
+      html.number(sparks).text((sparks == 1 ? " shuffle was" : " shuffles were")
+          + " fetched by Spark alone, because Faro was switched off there (spark.faro.enabled). Of all others, ");
     }
     if (left == 0) {
       html.raw(sparks > 0 ? "nothing was left to Spark's own fetch." : "Nothing was left to Spark's own fetch.");
