@@ -36,5 +36,7 @@ def test_debian_12_knows_of_a_rustup_that_it_does_not_have(tmp_path):
 
 
 def test_a_release_with_rustup_or_a_new_rustc_installs_it(tmp_path):
-    assert "rustup" in says(tmp_path, {"rustup": "1.26.0", "rustc": "1.63.0"}).split("install -y")[1]
+    assert (
+        "rustup" in says(tmp_path, {"rustup": "1.26.0", "rustc": "1.63.0"}).split("install -y")[1]
+    )
     assert "cargo rustc" in says(tmp_path, {"rustup": "(none)", "rustc": "1.85.0+dfsg3"})
