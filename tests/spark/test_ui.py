@@ -267,6 +267,8 @@ def shows_what_was_counted(application, faro_jar, name, settings):
     assert re.fullmatch(rf"/history/[^/]+/SQL/execution/\?id={row[1]}", row[2])
     assert "<svg" in page, "no plot"
     assert "channel is in the clear" in page
+    assert "Faro runs on 2 of 2 executors." in page
+    assert "<th>Major faults</th>" not in page, "a column that is 0 everywhere"
     assert "<th>Tasks waited</th>" in page
     assert "<th>Blocks verbs</th>" not in page, "a column of a fabric that was not used"
     has_service = application.version.name in WITH_SERVICE

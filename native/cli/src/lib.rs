@@ -10,6 +10,7 @@ mod host;
 pub mod perf;
 pub mod serve;
 pub mod sim;
+mod units;
 
 use clap::{Parser, Subcommand};
 use std::io::Write;

@@ -124,6 +124,58 @@ fn a_container_that_is_too_small() {
     assert_eq!(check(&result, "memory limit")["level"], "broken");
 }
 
+/// The file has what a report needs, and nothing secret.
+#[test]
+fn a_bundle() {
+    let tree = Tree::new("bundle");
+    tree.put(
+        "spark-defaults.conf",
+        "spark.a 1\nspark.authenticate.secret s3cr3t",
+    );
+    let lines = "INFO x: of no interest\nINFO Faro summary: fallbacks=3\nWARN -Dmy.password=s3cr3t";
+    tree.put("logs/app-1/0/stderr", lines);
+    let at = |name: &str| tree.0.join(name).to_str().unwrap().to_owned();
+    let (file, settings, logs) = (at("report.txt"), at("spark-defaults.conf"), at("logs"));
+    let args = [
+        "doctor",
+        "--root",
+        tree.0.to_str().unwrap(),
+        "--bundle",
+        &file,
+    ];
+    let more = [
+        "--settings",
+        &settings,
+        "--log",
+        &logs,
+        "--address",
+        "127.0.0.1",
+    ];
+    let output = faro(&[&args[..], &more].concat()).output().unwrap();
+    assert!(
+        [0, 1, 2].contains(&output.status.code().unwrap()),
+        "{output:?}"
+    );
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(
+        !text.contains("s3cr3t") && !text.contains("of no interest"),
+        "{text}"
+    );
+    for part in [
+        "# Versions",
+        "faro: 0.",
+        "kernel: ",
+        "# faro doctor",
+        "spark.a 1",
+        "fallbacks=3",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    // Nothing is overwritten.
+    let again = faro(&[&args[..], &more].concat()).output().unwrap();
+    assert_eq!(again.status.code(), Some(70), "{again:?}");
+}
+
 /// On the machine itself, whatever it has: what is tried works, and the screen says what the JSON says.
 #[test]
 fn this_host() {

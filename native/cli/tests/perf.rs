@@ -119,7 +119,7 @@ fn errors_name_values() {
         assert!(text.contains(what), "{what} in {text}");
     };
     message("nowhere", &[], "\"nowhere\" is not an IP:PORT");
-    message("127.0.0.1:1", &["--size", "65MiB"], "1 to 67108864 bytes");
+    message("127.0.0.1:1", &["--size", "65MiB"], "1 B to 64 MiB");
     message("127.0.0.1:1", &["--clients", "65"], "1..=64");
     let much = ["--operation", "read", "--memory", "32MiB"];
     message("127.0.0.1:1", &much, "64 reads of 1048576 bytes");

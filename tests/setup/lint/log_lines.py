@@ -15,7 +15,7 @@ ANY = ""
 # Fewer characters than this say nothing: the words come from somewhere else.
 MIN_LITERAL = 8
 # A call that logs: of SLF4J, of the class that limits warnings (after the topic), or of `log`.
-JAVA_CALL = re.compile(r"\b(?P<logger>LOG|log)\.(?P<level>info|warn|error)\(")
+JAVA_CALL = re.compile(r"\b(?P<logger>LOG|logger|log)\.(?P<level>info|warn|error)\(")
 RUST_LEVELS = {"info", "warn", "error"}
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 # A table's first column, or a line of a list.

@@ -164,6 +164,11 @@ def faro_result(scenario, outcome):
             for pattern in scenario.service_must_log
             if not re.search(pattern, outcome.service_log)
         ]
+        problems += [
+            f"the driver did not log: {pattern}"
+            for pattern in scenario.driver_must_log
+            if not re.search(pattern, outcome.driver_log)
+        ]
         for pattern in scenario.must_log_once:
             problems += [
                 f"executor {executor} logged {count} times: {pattern}"

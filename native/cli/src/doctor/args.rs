@@ -1,6 +1,7 @@
 //! Options of `faro doctor`.
 
 use crate::perf::args::FabricName;
+use crate::units;
 use clap::ValueEnum;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -25,8 +26,8 @@ pub enum FabricSetting {
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Exit codes:
-  0   works
-  1   works, but with less: RDMA cannot be used, blocks go over TCP; or no node service keeps map
+  0   works: over RDMA, or over TCP on a host without an RDMA device
+  1   works, but with less: its RDMA device cannot be used, blocks go over TCP; or no node service keeps map
       outputs (--socket-dir)
   2   cannot work with these settings
   64  wrong usage
@@ -73,9 +74,23 @@ pub struct DoctorArgs {
     pub socket_dir: Option<PathBuf>,
 
     /// Longest wait for an exchange of blocks, and for the node service
-    #[arg(long, default_value = "5", value_parser = crate::perf::args::seconds,
-          value_name = "SECONDS")]
+    #[arg(long, default_value = "5s", value_parser = crate::perf::args::seconds,
+          value_name = "TIME")]
     pub timeout: Duration,
+
+    /// Write one file for a report of a problem: versions, this result, settings and log lines without
+    /// secrets
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "serve"])]
+    pub bundle: Option<PathBuf>,
+
+    /// For --bundle: a file with Spark's settings [default: spark-defaults.conf of SPARK_CONF_DIR or
+    /// SPARK_HOME]
+    #[arg(long, value_name = "FILE", requires = "bundle")]
+    pub settings: Vec<PathBuf>,
+
+    /// For --bundle: a log of a driver or executor, or a directory with such
+    #[arg(long, value_name = "PATH", requires = "bundle")]
+    pub log: Vec<PathBuf>,
 
     /// Print the result as JSON
     #[arg(long)]
@@ -113,26 +128,9 @@ pub fn pairing_port(port: u16) -> u16 {
     port.saturating_add(1)
 }
 
-/// A size as Spark writes it: `256m`, `1g`; a number alone is bytes.
+/// `spark.faro.memory.limit` and the like.
 pub(crate) fn limit(text: &str) -> Result<u64, String> {
-    let bytes = size(text).filter(|bytes| *bytes >= MIN_LIMIT);
-    bytes.ok_or_else(|| format!("{text} is not a size of at least 32m, such as 256m or 1g"))
-}
-
-/// A size as Spark writes it; `None`: it is none.
-pub(crate) fn size(text: &str) -> Option<u64> {
-    let lower = text.trim().to_ascii_lowercase();
-    let digits = lower.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let shift = match &lower[digits.len()..] {
-        "" | "b" => 0,
-        "k" | "kb" | "kib" => 10,
-        "m" | "mb" | "mib" => 20,
-        "g" | "gb" | "gib" => 30,
-        "t" | "tb" | "tib" => 40,
-        _ => return None,
-    };
-    let number: u64 = digits.parse().ok()?;
-    number.checked_mul(1 << shift)
+    units::size(text, MIN_LIMIT..=u64::MAX, "256m or 1g")
 }
 
 fn peer(text: &str) -> Result<ExchangePeer, String> {
@@ -164,13 +162,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_spark() {
-        assert_eq!(limit("256m"), Ok(256 << 20));
-        assert_eq!(limit("1G"), Ok(1 << 30));
-        assert_eq!(limit("33554432"), Ok(32 << 20));
-        for wrong in ["31m", "m", "", "256x", "-1", "99999999999t"] {
-            assert!(limit(wrong).is_err_and(|e| e.contains("256m")), "{wrong}");
-        }
+    fn a_limit_has_a_lower_bound() {
+        assert_eq!(limit("32m"), Ok(32 << 20));
+        assert!(limit("31m").is_err_and(|e| e.contains("32 MiB")));
     }
 
     #[test]

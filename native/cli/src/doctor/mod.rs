@@ -5,6 +5,7 @@
 //! another host.
 
 pub(crate) mod args;
+mod bundle;
 mod channel;
 mod exchange;
 mod report;
@@ -44,6 +45,22 @@ pub fn run(args: &DoctorArgs, out: &mut impl Write) -> Result<u8, CliError> {
     }
     let findings = examine(args, local);
     let verdict = DoctorVerdict::of(&findings, args.fabric);
+    if let Some(path) = &args.bundle {
+        let mut screen = Vec::new();
+        report::screen(&mut screen, local, &verdict, &findings)?;
+        let settings = match args.settings.is_empty() {
+            true => bundle::settings_of_environment().into_iter().collect(),
+            false => args.settings.clone(),
+        };
+        let logs = &args.log;
+        bundle::write(path, &screen, &bundle::BundleSources { settings, logs })?;
+        writeln!(
+            out,
+            "{}: look through it before you pass it on",
+            path.display()
+        )?;
+        return Ok(verdict.code());
+    }
     if args.json {
         report::json(out, args, local, &verdict, &findings)?;
     } else {
@@ -66,7 +83,7 @@ fn examine(args: &DoctorArgs, local: IpAddr) -> Vec<Finding> {
     let is_this_host = args.root == Path::new("/");
     let complete = findings
         .iter()
-        .all(|finding| finding.level < Severity::NoRdma);
+        .all(|finding| finding.level < Severity::NoDevice);
     if is_this_host {
         findings.extend(host.tried().into_iter().filter(|finding| {
             // If a check has failed already, opening fails for the same reason.
@@ -76,9 +93,7 @@ fn examine(args: &DoctorArgs, local: IpAddr) -> Vec<Finding> {
     findings.extend(host.memory());
     if is_this_host {
         findings.push(channel::check());
-        let usable = findings
-            .iter()
-            .all(|finding| finding.level != Severity::NoRdma);
+        let usable = findings.iter().all(|finding| !lacks_rdma(finding));
         for fabric in [FabricName::Shm, FabricName::Tcp, FabricName::Verbs] {
             if fabric != FabricName::Verbs || usable {
                 findings.push(exchange::alone(args, fabric, local));
@@ -98,12 +113,16 @@ fn examine(args: &DoctorArgs, local: IpAddr) -> Vec<Finding> {
     if args.fabric == FabricSetting::Tcp {
         // TCP does not need RDMA.
         for finding in &mut findings {
-            if finding.level == Severity::NoRdma {
+            if lacks_rdma(finding) {
                 finding.level = Severity::Note;
             }
         }
     }
     findings
+}
+
+fn lacks_rdma(finding: &Finding) -> bool {
+    matches!(finding.level, Severity::NoDevice | Severity::NoRdma)
 }
 
 fn verbs_options(args: &DoctorArgs) -> VerbsOptions {

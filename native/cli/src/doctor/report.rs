@@ -11,7 +11,7 @@ use std::net::IpAddr;
 fn word(level: Severity) -> &'static str {
     match level {
         Severity::Good => "ok",
-        Severity::Note => "note",
+        Severity::Note | Severity::NoDevice => "note",
         Severity::NoService => "missing",
         Severity::NoRdma => "slower",
         Severity::Broken => "broken",

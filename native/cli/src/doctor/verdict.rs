@@ -30,10 +30,19 @@ impl DoctorVerdict {
             (Some(why), _) => return Self::Slower { why },
             (None, _) => {}
         }
-        match (worst(Severity::NoService), fabric) {
-            (Some(why), _) => Self::Alone { why },
-            (None, FabricSetting::Tcp) => Self::Well {
+        let no_device = worst(Severity::NoDevice);
+        if let (Some(why), FabricSetting::Verbs) = (&no_device, fabric) {
+            return Self::Broken { why: why.clone() };
+        }
+        if let Some(why) = worst(Severity::NoService) {
+            return Self::Alone { why };
+        }
+        match (no_device, fabric) {
+            (_, FabricSetting::Tcp) => Self::Well {
                 how: "TCP, as configured".to_owned(),
+            },
+            (Some(_), _) => Self::Well {
+                how: "works over TCP; this host has no RDMA device".to_owned(),
             },
             (None, _) => {
                 let chosen = findings.iter().find(|finding| finding.check == "choice");
@@ -97,6 +106,7 @@ mod tests {
         let good = finding(Severity::Good, "rxe0:1");
         let note = finding(Severity::Note, "small");
         let slow = finding(Severity::NoRdma, "no device");
+        let none = finding(Severity::NoDevice, "no device at all");
         let bad = finding(Severity::Broken, "no memory");
         let code = |findings: &[&Finding], fabric| {
             let findings: Vec<Finding> = findings.iter().map(|&f| f.clone()).collect();
@@ -106,9 +116,19 @@ mod tests {
         assert_eq!(code(&[&good, &slow], FabricSetting::Auto), 1);
         assert_eq!(code(&[&good, &slow], FabricSetting::Verbs), 2);
         assert_eq!(code(&[&slow, &bad], FabricSetting::Auto), 2);
+        assert_eq!(code(&[&note, &none], FabricSetting::Auto), 0);
+        assert_eq!(code(&[&note, &none], FabricSetting::Verbs), 2);
+        assert_eq!(code(&[&none, &bad], FabricSetting::Auto), 2);
+        let verdict = DoctorVerdict::of(&[none.clone()], FabricSetting::Auto);
+        assert!(
+            verdict.line().contains("works over TCP"),
+            "{}",
+            verdict.line()
+        );
         let alone = finding(Severity::NoService, "no service");
         assert_eq!(code(&[&good, &alone], FabricSetting::Auto), 1);
         assert_eq!(code(&[&good, &alone], FabricSetting::Tcp), 1);
+        assert_eq!(code(&[&none, &alone], FabricSetting::Auto), 1);
         assert_eq!(code(&[&alone, &slow], FabricSetting::Verbs), 2);
         let verdict = DoctorVerdict::of(&[alone, slow.clone()], FabricSetting::Auto);
         assert_eq!(verdict.word(), "slower");

@@ -1,6 +1,7 @@
 //! Options of `faro perf`.
 
 use super::PerfError;
+use crate::units;
 use clap::{Subcommand, ValueEnum};
 use faro_pool::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
@@ -72,7 +73,7 @@ pub struct FabricArgs {
     pub gid_index: Option<u32>,
 
     /// Largest size of the registered memory
-    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "BYTES")]
+    #[arg(long, default_value = "256MiB", value_parser = bytes, value_name = "SIZE")]
     pub memory: u64,
 
     /// Poll without sleeping: lower latency, but it keeps one processor busy
@@ -116,7 +117,7 @@ pub struct ClientArgs {
     pub mode: Vec<PerfMode>,
 
     /// Bytes of a transfer; more than 256 KiB take several operations
-    #[arg(long, value_delimiter = ',', default_values = ["4096", "65536", "1048576"],
+    #[arg(long, value_delimiter = ',', default_values = ["4KiB", "64KiB", "1MiB"],
           value_parser = size, value_name = "LIST")]
     pub size: Vec<usize>,
 
@@ -131,7 +132,7 @@ pub struct ClientArgs {
     pub clients: u32,
 
     /// Duration of a round
-    #[arg(long, default_value = "1", value_parser = seconds, value_name = "SECONDS")]
+    #[arg(long, default_value = "1s", value_parser = seconds, value_name = "TIME")]
     pub seconds: Duration,
 
     /// Rounds of each measurement
@@ -140,7 +141,7 @@ pub struct ClientArgs {
     pub rounds: u32,
 
     /// Longest wait for the server
-    #[arg(long, default_value = "10", value_parser = seconds, value_name = "SECONDS")]
+    #[arg(long, default_value = "10s", value_parser = seconds, value_name = "TIME")]
     pub timeout: Duration,
 
     /// Print the result as JSON
@@ -192,30 +193,18 @@ pub fn lengths(size: usize) -> impl Iterator<Item = usize> {
     (0..operations(size)).map(move |at| (size - at * PAGE_BYTES).min(PAGE_BYTES))
 }
 
-/// `4096`, `64KiB`, `256MiB`.
 fn bytes(text: &str) -> Result<u64, String> {
-    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("", 0)];
-    units
-        .iter()
-        .find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)))
-        .and_then(|(number, shift)| number.parse::<u64>().ok()?.checked_mul(1 << shift))
-        .ok_or_else(|| format!("{text} is not a size such as 4096, 64KiB or 256MiB"))
+    units::size(text, 0..=u64::MAX, "4096, 64KiB or 256MiB")
 }
 
 fn size(text: &str) -> Result<usize, String> {
-    let bytes = bytes(text)?;
-    match usize::try_from(bytes) {
-        Ok(bytes) if (1..=MAX_TRANSFER).contains(&bytes) => Ok(bytes),
-        _ => Err(format!("{text}: allowed are 1 to {MAX_TRANSFER} bytes")),
-    }
+    let bytes = units::size(text, 1..=MAX_TRANSFER as u64, "4096, 64KiB or 1MiB")?;
+    usize::try_from(bytes).map_err(|error| error.to_string())
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let allowed = 0.01..=3600.0;
-    match text.parse::<f64>() {
-        Ok(number) if allowed.contains(&number) => Ok(Duration::from_secs_f64(number)),
-        _ => Err(format!("{text}: allowed are 0.01 to 3600 seconds")),
-    }
+    let allowed = Duration::from_millis(10)..=Duration::from_secs(3600);
+    units::duration(text, allowed, "500ms or 10s")
 }
 
 #[cfg(test)]
@@ -235,7 +224,7 @@ mod tests {
     fn sizes_and_seconds_have_bounds() {
         assert_eq!(size("64KiB"), Ok(65_536));
         assert!(size("0").is_err());
-        assert!(size("65MiB").is_err_and(|error| error.contains("67108864")));
+        assert!(size("65MiB").is_err_and(|error| error.contains("64 MiB")));
         assert_eq!(seconds("0.25"), Ok(Duration::from_millis(250)));
         assert!(seconds("-1").is_err());
     }

@@ -23,6 +23,8 @@ struct ServedClient {
     /// Source of the writes in return.
     source: Arc<Lease>,
     job: Option<Start>,
+    /// Of the job; the second one ends it.
+    fences: u32,
     /// Answers that the fabric's queue had no room for.
     unsent: VecDeque<Message>,
 }
@@ -30,7 +32,7 @@ struct ServedClient {
 struct Server<'t> {
     site: PerfSite,
     clients: HashMap<u64, ServedClient>,
-    left: &'t dyn Fn(u64, &CloseReason),
+    left: &'t dyn Fn(u64, Option<&CloseReason>),
 }
 
 pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliError> {
@@ -38,18 +40,19 @@ pub fn run(args: &ServerArgs, out: &mut impl std::io::Write) -> Result<(), CliEr
     let site = PerfSite::open(&args.fabric, bind, protocol::SERVER)?;
     writeln!(out, "{}", site.fabric.location())?;
     out.flush()?;
-    let left = |client, reason: &CloseReason| {
-        eprintln!("faro perf: client {client} disconnected: {reason}")
+    let left = |client, reason: Option<&CloseReason>| match reason {
+        None => eprintln!("faro perf: client {client} has finished"),
+        Some(reason) => eprintln!("faro perf: client {client} disconnected: {reason}"),
     };
     Ok(serve(site, args.once, &left)?)
 }
 
 /// Serves clients; with `once` until the first one, and all that came meanwhile, have left. Calls
-/// `left` for each that leaves.
+/// `left` for each that leaves, with the reason unless it has finished.
 pub fn serve(
     site: PerfSite,
     once: bool,
-    left: &dyn Fn(u64, &CloseReason),
+    left: &dyn Fn(u64, Option<&CloseReason>),
 ) -> Result<(), PerfError> {
     let mut server = Server {
         site,
@@ -88,8 +91,10 @@ impl Server<'_> {
             } => self.take(connection, message)?,
             Event::Written { connection, .. } => self.write_back(connection)?,
             Event::Closed { connection, reason } => {
-                (self.left)(connection.0, &reason);
-                if let Some(client) = self.clients.remove(&connection.0) {
+                let client = self.clients.remove(&connection.0);
+                let has_finished = client.as_ref().is_some_and(|client| client.fences > 1);
+                (self.left)(connection.0, (!has_finished).then_some(&reason));
+                if let Some(client) = client {
                     // Memory that comes back later comes in an event, which needs no answer.
                     for key in [client.writable.key, client.readable.key] {
                         drop(self.site.fabric.revoke(key));
@@ -110,6 +115,7 @@ impl Server<'_> {
             readable: self.site.expose(connection, readable)?,
             source: Arc::new(self.site.lease(PAGE_BYTES)?),
             job: None,
+            fences: 0,
             unsent: VecDeque::new(),
         })
     }
@@ -130,6 +136,7 @@ impl Server<'_> {
                 }
                 Ok(start) => {
                     client.job = Some(start);
+                    client.fences = 0;
                     let ready = ServerReady {
                         writable: client.writable.into(),
                         readable: client.readable.into(),
@@ -147,7 +154,10 @@ impl Server<'_> {
                     body: Vec::new(),
                 },
             },
-            protocol::FENCE => message(protocol::FENCED, came.id, &now())?,
+            protocol::FENCE => {
+                client.fences = client.fences.saturating_add(1);
+                message(protocol::FENCED, came.id, &now())?
+            }
             kind => message(
                 protocol::REFUSED,
                 came.id,

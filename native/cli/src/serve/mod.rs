@@ -6,7 +6,7 @@ mod signals;
 
 pub use args::{ServeArgs, ServedFabric, User};
 
-use crate::{host, CliError};
+use crate::{host, units, CliError};
 use faro_endpoint::FabricChoice;
 use faro_service::{Listener, Metrics, Options, Service, ServiceError, Users, CONNECTIONS};
 use signals::Signals;
@@ -42,14 +42,15 @@ pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
         log::info!("metrics at http://{}/metrics", metrics.address());
     }
     log::info!(
-        "faro serve {}: socket {}, data {}, readers at {}, {} applications with {} bytes of memory together, \
-         users {users:?}",
+        "faro serve {}: socket {}, data {}, readers at {}, {} applications with {} of memory together, \
+         {}",
         env!("CARGO_PKG_VERSION"),
         listener.path().display(),
         args.data_dir.display(),
         service.address(),
         args.applications,
-        args.memory
+        units::show(args.memory),
+        served(&users)
     );
     writeln!(out, "ready {}", listener.path().display())?;
     out.flush()?;
@@ -92,6 +93,18 @@ fn options(args: &ServeArgs) -> Options {
             true => Users::Own,
             false => Users::These(users),
         },
+    }
+}
+
+/// Whose executors are served, for the log.
+fn served(users: &Users) -> String {
+    match users {
+        Users::Any => "executors of all users".to_owned(),
+        Users::Own => "executors of the daemon's own user".to_owned(),
+        Users::These(ids) => {
+            let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+            format!("executors of users {}", ids.join(", "))
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub struct SimArgs {
     pub policies: Vec<PolicyName>,
 
     /// Bytes that each endpoint reads from all others together, on average
-    #[arg(long, default_value = "256MiB", value_parser = units::bytes, value_name = "BYTES")]
+    #[arg(long, default_value = "256MiB", value_parser = units::bytes, value_name = "SIZE")]
     pub bytes_per_endpoint: u64,
 
     /// Rate of each endpoint's link, in each direction
@@ -59,15 +59,15 @@ pub struct SimArgs {
     pub latency: u64,
 
     /// Window of a connection: bytes that one server may have in the network towards one client
-    #[arg(long, default_value = "64KiB", value_parser = units::window, value_name = "BYTES")]
+    #[arg(long, default_value = "64KiB", value_parser = units::window, value_name = "SIZE")]
     pub window: u64,
 
     /// Window of a connection after a timeout; it doubles with each window that arrives
-    #[arg(long, default_value = "4KiB", value_parser = units::window, value_name = "BYTES")]
+    #[arg(long, default_value = "4KiB", value_parser = units::window, value_name = "SIZE")]
     pub packet: u64,
 
     /// Buffer of one output port of the switch
-    #[arg(long, default_value = "1MiB", value_parser = units::bytes, value_name = "BYTES")]
+    #[arg(long, default_value = "1MiB", value_parser = units::bytes, value_name = "SIZE")]
     pub buffer: u64,
 
     /// Behaviour when a port's buffer is full
@@ -80,7 +80,7 @@ pub struct SimArgs {
 
     /// Bytes that one client may have requested and not received, for all policies: Spark's
     /// spark.reducer.maxSizeInFlight times the tasks that fetch at once
-    #[arg(long, default_value = "48MiB", value_parser = units::bytes, value_name = "BYTES")]
+    #[arg(long, default_value = "48MiB", value_parser = units::bytes, value_name = "SIZE")]
     pub in_flight: u64,
 
     /// Peers that a client of grouped or rotated reads from at once [default: the schedule's]
@@ -92,7 +92,7 @@ pub struct SimArgs {
     pub post: u64,
 
     /// Bytes of one NIC operation; the NIC's rate depends on operations and active queue pairs
-    #[arg(long, default_value = "4KiB", value_parser = units::bytes, value_name = "BYTES")]
+    #[arg(long, default_value = "4KiB", value_parser = units::bytes, value_name = "SIZE")]
     pub op_size: u64,
 
     /// The published ConnectX-6 curve that limits the rate of operations

@@ -2,7 +2,8 @@
 
 use super::args::{PolicyName, SimArgs};
 use super::stats::PolicyFigures;
-use super::units::{show_bytes, Picos, SECOND};
+use super::units::{Picos, SECOND};
+use crate::units::show;
 use serde_json::{json, Map, Value};
 use std::io::{self, Write};
 
@@ -78,9 +79,9 @@ pub fn table(
         out,
         "{} endpoints, {} each at {} Gbit/s, buffer {} per port; lower bound {:.2} ms",
         args.endpoints,
-        show_bytes(args.bytes_per_endpoint),
+        show(args.bytes_per_endpoint),
         args.link as f64 / 1e9,
-        show_bytes(args.buffer),
+        show(args.buffer),
         ideal as f64 / 1e9,
     )?;
     writeln!(

@@ -24,6 +24,8 @@ pub enum Severity {
     Good,
     /// It works, and could be better.
     Note,
+    /// This host has no RDMA device: TCP is what it has.
+    NoDevice,
     /// Map outputs are lost with their executors; all else works.
     NoService,
     /// RDMA cannot be used; TCP can.

@@ -75,7 +75,11 @@ fn name(error: &VerbsError) -> &'static str {
 
 fn no_rdma(host: &Host<'_>, check: &'static str, error: &VerbsError, interface: &str) -> Finding {
     let fix = fix(error, interface, &host.names);
-    Finding::bad(check, Severity::NoRdma, error.to_string(), fix)
+    let level = match error {
+        VerbsError::NoDevice { .. } => Severity::NoDevice,
+        _ => Severity::NoRdma,
+    };
+    Finding::bad(check, level, error.to_string(), fix)
 }
 
 fn port(port: &DevicePort) -> Finding {

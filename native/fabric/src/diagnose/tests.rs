@@ -122,7 +122,7 @@ fn a_host_without_rdma() {
     assert_eq!(findings.len(), 1, "{findings:?}");
     message(
         &findings[0],
-        Severity::NoRdma,
+        Severity::NoDevice,
         "no RDMA device on this host",
         "rdma link add rxe0",
     );

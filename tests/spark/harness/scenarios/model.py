@@ -138,6 +138,7 @@ class Scenario:
     must_count: tuple = ()  # counters that must not be zero; crcErrors must be, unless it is here
     must_not_log: str = ""  # of any executor
     must_log_of_one: str = ""  # a pattern in the log of one executor, and in no other's
+    driver_must_log: tuple = ()  # patterns in the driver's log
     must_log_once: tuple = ()  # patterns: one line of each executor that ran tasks of a shuffle
     no_log_has: str = ""  # neither the driver's nor an executor's
     must_not_count: tuple = ()  # counters that must be there and zero
@@ -171,7 +172,7 @@ class Scenario:
         """Whether there is something to look at in what Faro's executors counted and logged."""
         looks = (
             *(self.must_count, self.must_not_count, self.must_log_once),
-            self.service_must_log,
+            *(self.service_must_log, self.driver_must_log),
             *(self.must_not_log, self.no_log_has, self.must_log_of_one),
         )
         return self.faro != ANY or any(looks)

@@ -205,6 +205,7 @@ SCENARIOS = [
         no_library=True,
         must_count=("rowReaders", "rowBlocks"),
         must_log_of_one="Faro could not start",
+        driver_must_log=("WARN FaroUi: Faro runs on 2 of 3 executors; 1 does not: ",),
     ),
     # Blocks of executors that are gone come from the service.
     Scenario(

@@ -159,6 +159,7 @@ SCENARIOS = [
         faro_only=True,
         other_version="executor",
         must_log_of_one="Faro is off in this executor.*Faro 9.9.9, the driver's has",
+        driver_must_log=(r"Faro runs on 1 of 2 executors; 1 does not: .*Faro 9\.9\.9",),
     ),
     Scenario(
         "two-jars",

@@ -35,7 +35,7 @@ final class EndpointStart {
         .advertisedAddress(addresses.advertise);
     byte[] secret = conf.security.secret(env.securityManager());
     try {
-      return startOnAnyPort(log, conf, config, secret, outputs);
+      return startOnAnyPort(log, conf, addresses, config, secret, outputs);
     } finally {
       if (secret != null) {
         Arrays.fill(secret, (byte) 0);
@@ -43,14 +43,18 @@ final class EndpointStart {
     }
   }
 
-  private static Endpoint startOnAnyPort(Logger log, FaroConf conf, EndpointConfig.Builder config, byte[] secret,
-      MapOutputs outputs) throws Exception {
+  private static Endpoint startOnAnyPort(Logger log, FaroConf conf, Addresses addresses, EndpointConfig.Builder config,
+      byte[] secret, MapOutputs outputs) throws Exception {
     int tries = conf.port == 0 ? 1 : 1 + Math.min(conf.portRetries, 65_535 - conf.port);
     for (int i = 0; ; i++) {
       try {
         return Endpoint.start(config.port(conf.port == 0 ? 0 : conf.port + i).build(), secret, outputs);
       } catch (EndpointException e) {
         // The exception does not say whether the port is taken or something else is wrong: try the next port anyway.
+        if (conf.bindAddress != null && !addresses.bindsHere()) {
+          throw new EndpointException(
+              FaroKeys.BIND_ADDRESS.name + "=" + conf.bindAddress + " is not an address of this host");
+        }
         if (i + 1 >= tries) {
           throw tries == 1 ? e : new EndpointException(e.getMessage() + " (the last of " + tries + " ports tried, "
               + FaroKeys.PORT.name + "=" + conf.port + ", spark.port.maxRetries=" + conf.portRetries + ")");

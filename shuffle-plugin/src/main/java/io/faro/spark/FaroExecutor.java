@@ -49,6 +49,8 @@ final class FaroExecutor {
   /** {@code null} before the first use; guarded by this. */
   private Reporter reporter;
   private volatile boolean used;
+  /** Why this executor fetches nothing through Faro; empty: it does. */
+  private volatile String problem = "";
   /** Guarded by this. */
   private boolean stopped;
   private final ClientInstall client;
@@ -64,7 +66,7 @@ final class FaroExecutor {
     this.cards = new EndpointCards(env);
     this.service = conf.serviceDirectory == null ? null : new ServiceLink(conf.serviceDirectory, env,
         conf.security.sealed, () -> conf.security.secret(env.securityManager()),
-        new ServiceHosts(conf.replicas), counters.outputsKept::increment, counters.outputsNotKept::increment);
+        new ServiceHosts(conf.replicas), outputs, counters.outputsKept::increment, counters.outputsNotKept::increment);
     this.client = new ClientInstall(
         log, sparkConf, conf, env, endpoint, outputs, sparks, cards, threads, counters, service);
     this.source = new FaroSource(this::counters);
@@ -121,7 +123,7 @@ final class FaroExecutor {
 
   private synchronized void startReporter() {
     if (reporter == null && !stopped) {
-      reporter = Reporter.start(env, this::counters, counters.traffic);
+      reporter = Reporter.start(env, this::counters, () -> problem, counters.traffic);
     }
     used = true;
   }
@@ -144,6 +146,11 @@ final class FaroExecutor {
     if (!stopped) {
       client.install();
     }
+  }
+
+  /** This executor fetches nothing through Faro. */
+  void cannotFetch(String why) {
+    problem = why;
   }
 
   RowWriters writers() {

@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import io.faro.Endpoint;
 import io.faro.Faro;
+import io.faro.FaroException;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.conf.FaroKeys;
@@ -9,7 +10,10 @@ import io.faro.spark.conf.Key;
 import io.faro.spark.conf.SparkSettings;
 import io.faro.spark.conf.UnsupportedSettings;
 import io.faro.spark.fetch.SparksShuffles;
-import io.faro.spark.service.ServiceLink;
+import io.faro.spark.metrics.Reporter;
+import io.faro.spark.metrics.Traffic;
+import io.faro.spark.service.UnkeptOutputs;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -54,6 +58,10 @@ final class FaroProcess {
    * {@code null}: stopped before it was opened.
    */
   private volatile CompletableFuture<FaroExecutor> opening;
+  /** {@code null}: there are none. Guarded by this. */
+  private UnkeptOutputs unkept;
+  /** Tells the driver that Faro does not run here; {@code null}: it does, or no shuffle task asked. Guarded by this. */
+  private Reporter absence;
 
   /**
    * Checks the settings, and warns of those that turn Faro off. {@code files} finds map outputs; it is called once
@@ -174,9 +182,6 @@ final class FaroProcess {
         LOG.warn("Faro could not start, Spark's own fetch delivers all blocks: {}", e.toString());
       }
       LOG.debug("Faro could not start", e);
-      if (conf.serviceDirectory != null) {
-        ServiceLink.notKept(SparkEnv.get(), "Faro could not start: " + e);
-      }
       result.completeExceptionally(e);
     }
   }
@@ -201,7 +206,11 @@ final class FaroProcess {
   /** The open executor; {@code null}: there is none, and Spark's own fetch delivers all blocks. */
   FaroExecutor awaitOpen() {
     if (!mayRun) {
-      return otherVersion == null ? null : unlessNever("Faro is off in this executor: " + otherVersion, null);
+      if (otherVersion == null) {
+        return null;
+      }
+      reportAbsence(otherVersion);
+      return unlessNever("Faro is off in this executor: " + otherVersion, null);
     }
     try {
       return open().get(conf.requestTimeoutMillis, TimeUnit.MILLISECONDS);
@@ -209,9 +218,37 @@ final class FaroProcess {
       Thread.currentThread().interrupt();
       throw new IllegalStateException("the task was interrupted while Faro started", e);
     } catch (ExecutionException e) {
+      reportAbsence(why(e.getCause()));
       return unlessNever("Faro could not start: " + e.getCause(), e.getCause());
     } catch (TimeoutException e) {
       return unlessNever("Faro has not started within " + conf.requestTimeoutMillis + " ms", e);
+    }
+  }
+
+  /** Whether outputs of this executor should be kept by a node service, while Faro is not open here. */
+  boolean missesService() {
+    return conf.serviceDirectory != null && (mayRun || otherVersion != null);
+  }
+
+  /** A map output of this executor, where Faro is not open, was written: it is lost with the executor. */
+  void notKept(int shuffleId, long mapId) {
+    UnkeptOutputs first;
+    synchronized (this) {
+      unkept = unkept == null ? new UnkeptOutputs(SparkEnv.get()) : unkept;
+      first = unkept;
+    }
+    first.add(shuffleId, mapId, "Faro does not run in this executor: "
+        + (otherVersion == null ? "it could not start" : otherVersion));
+  }
+
+  /** A shuffle was removed. */
+  void forgetNotKept(int shuffleId) {
+    UnkeptOutputs known;
+    synchronized (this) {
+      known = unkept;
+    }
+    if (known != null) {
+      known.removed(shuffleId);
     }
   }
 
@@ -221,6 +258,8 @@ final class FaroProcess {
       open.install();
     } catch (ReflectiveOperationException | RuntimeException e) {
       if (open.readers() == null) {
+        open.cannotFetch(
+            "it serves blocks but does not fetch, because it cannot replace Spark's block client: " + why(e));
         LOG.warn("Faro serves blocks but does not fetch, because it cannot replace BlockManager.blockStoreClient: {}; "
             + "Spark's own fetch delivers all blocks to this executor", why(e));
       } else {
@@ -233,8 +272,16 @@ final class FaroProcess {
     }
   }
 
-  private static String why(Exception e) {
-    return e instanceof IllegalStateException ? e.getMessage() : e.toString();
+  private static String why(Throwable e) {
+    boolean speaks = e instanceof IllegalStateException || e instanceof FaroException;
+    return speaks && e.getMessage() != null ? e.getMessage() : e.toString();
+  }
+
+  /** Tells the driver why Faro does not run in this executor, from its first shuffle task on, as {@code used} does. */
+  private synchronized void reportAbsence(String why) {
+    if (absence == null && current == this && envIsReady()) {
+      absence = Reporter.start(SparkEnv.get(), Collections::emptyMap, () -> why, new Traffic());
+    }
   }
 
   /** {@code null}, or throws: a setting does not allow that Spark's own fetch takes over. */
@@ -265,6 +312,9 @@ final class FaroProcess {
   void stop() {
     CompletableFuture<FaroExecutor> last;
     synchronized (this) {
+      if (absence != null) {
+        absence.stop();
+      }
       last = opening;
       if (opening == null) {
         opening = CompletableFuture.completedFuture(null);

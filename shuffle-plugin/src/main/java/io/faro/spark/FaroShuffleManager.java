@@ -60,6 +60,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
     process = new FaroProcess(conf, isDriver, UnsupportedSettings.of(conf), super::shuffleBlockResolver,
         sparks::contains);
     choice = isDriver ? new Switch(process.conf.enabled, process.conf.security.forbidsSparksFetch) : null;
+    if (isDriver && !process.isOff()) {
+      ExecutorClassPath.check(conf);
+    }
     if (isDriver && !process.isOff() && process.conf.serviceDirectory != null) {
       OutlivingOutputs.configure(conf);
     }
@@ -71,15 +74,20 @@ public final class FaroShuffleManager extends SortShuffleManager {
 
   @Override
   public <K, V, C> ShuffleHandle registerShuffle(int shuffleId, ShuffleDependency<K, V, C> dependency) {
+    FaroUi tab;
     synchronized (this) {
       if (uiState == UiState.READY) {
         uiState = UiState.OPENED;
         ui = FaroUi.ofActiveContext();
       }
+      tab = ui;
     }
     ShuffleHandle handle = super.registerShuffle(shuffleId, dependency);
     boolean leaves = choice != null && choice.leaves(shuffleId);
-    ServicesOfDriver.registered(leaves);
+    if (leaves && tab != null) {
+      tab.leftToSpark(shuffleId);
+    }
+    ServicesOfDriver.registered(shuffleId, leaves);
     return leaves ? SparksHandles.of(handle) : handle;
   }
 
@@ -98,7 +106,11 @@ public final class FaroShuffleManager extends SortShuffleManager {
       written.computeIfAbsent(handle.shuffleId(), id -> ConcurrentHashMap.newKeySet()).add(mapId);
     }
     ShuffleWriter<K, V> writer = rows == null ? super.getWriter(handle, mapId, context, metrics) : rows;
-    if (open == null || !process.conf.wantsCommits) {
+    if (open == null) {
+      return process.missesService()
+          ? new CommittingWriter<>(writer, () -> process.notKept(handle.shuffleId(), mapId)) : writer;
+    }
+    if (!process.conf.wantsCommits) {
       return writer;
     }
     return new CommittingWriter<>(
@@ -171,6 +183,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
     sparks.remove(shuffleId);
     FaroExecutor open = process.ifOpen();
     if (open == null) {
+      process.forgetNotKept(shuffleId);
       return super.unregisterShuffle(shuffleId);
     }
     open.forgetShuffle(shuffleId);

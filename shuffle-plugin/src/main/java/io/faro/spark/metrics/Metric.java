@@ -94,7 +94,8 @@ public final class Metric {
     level("replicasBehind", "copies", "of map outputs of this host that other hosts' node services do not have yet; "
         + "each executor of a host says the same");
     count("serviceOutputs", "map outputs", "that the node service of this host keeps");
-    count("serviceOutputsRefused", "map outputs", "that it should keep and does not; this executor serves them");
+    count("serviceOutputsRefused", "map outputs", "that it did not take when they were written; this executor "
+        + "serves them, and hands them over later");
   }
 
   private static void requests() {

@@ -18,7 +18,7 @@ import java.util.TreeMap;
  * and not one for each and executor. The {@code number} of a repeated report is the same.
  *
  * <pre>
- *   u8 version | utf executor | utf host | i64 number
+ *   u8 version | utf executor | utf host | i64 number | utf problem
  *   | i32 n { utf name, i64 value }              counters
  *   | i32 n { i32 id, i32 n { utf, i64 } }       shuffles
  *   | i32 n { utf host, i32 n { utf, i64 } }   node services
@@ -26,7 +26,8 @@ import java.util.TreeMap;
  * </pre>
  */
 public final class Report {
-  static final int VERSION = 2;
+  static final int VERSION = 3;
+  private static final int MAX_PROBLEM = 500;
   static final int MAX_COUNTERS = 512;
   static final int MAX_SHUFFLES = 64;
   static final int MAX_SERVICES = 64;
@@ -35,6 +36,8 @@ public final class Report {
   public String executor = "";
   public String host = "";
   public long number;
+  /** The reason why Faro does not run in this executor; empty: it does. */
+  public String problem = "";
   public Map<String, Long> counters = new TreeMap<>();
   public Map<Integer, Map<String, Long>> shuffles = new LinkedHashMap<>();
   public Map<String, Map<String, Long>> services = new LinkedHashMap<>();
@@ -47,6 +50,7 @@ public final class Report {
     out.writeUTF(executor);
     out.writeUTF(host);
     out.writeLong(number);
+    out.writeUTF(problem.substring(0, Math.min(MAX_PROBLEM, problem.length())));
     write(out, counters);
     out.writeInt(shuffles.size());
     for (Map.Entry<Integer, Map<String, Long>> shuffle : shuffles.entrySet()) {
@@ -89,6 +93,7 @@ public final class Report {
     report.executor = in.readUTF();
     report.host = in.readUTF();
     report.number = in.readLong();
+    report.problem = in.readUTF();
     report.counters = read(in);
     for (int left = count(in, "shuffles", MAX_SHUFFLES); left > 0; left--) {
       report.shuffles.put(in.readInt(), read(in));

@@ -44,6 +44,7 @@ public final class Reporter {
   private final String executor;
   private final String host;
   private final Supplier<Map<String, Long>> counters;
+  private final Supplier<String> problem;
   private final Traffic traffic;
   private final Finder finder;
   private final long firstPauseMillis;
@@ -53,11 +54,12 @@ public final class Reporter {
   private volatile Driver driver;
   private volatile boolean stopped;
 
-  Reporter(String executor, String host, Supplier<Map<String, Long>> counters, Traffic traffic, Finder finder,
-      long firstPauseMillis) {
+  Reporter(String executor, String host, Supplier<Map<String, Long>> counters, Supplier<String> problem,
+      Traffic traffic, Finder finder, long firstPauseMillis) {
     this.executor = executor;
     this.host = host;
     this.counters = counters;
+    this.problem = problem;
     this.traffic = traffic;
     this.finder = finder;
     this.firstPauseMillis = firstPauseMillis;
@@ -67,11 +69,12 @@ public final class Reporter {
     this.thread.setDaemon(true);
   }
 
-  /** Starts the thread. */
-  public static Reporter start(SparkEnv env, Supplier<Map<String, Long>> counters, Traffic traffic) {
+  /** Starts the thread. {@code problem}: why Faro does not run here; empty: it does. */
+  public static Reporter start(
+      SparkEnv env, Supplier<Map<String, Long>> counters, Supplier<String> problem, Traffic traffic) {
     String host = env.blockManager().blockManagerId().host();
-    Reporter reporter = new Reporter(env.executorId(), host, counters, traffic, () -> find(env),
-        FIRST_PAUSE_MILLIS);
+    Reporter reporter = new Reporter(env.executorId(), host, counters, problem, traffic,
+        () -> find(env), FIRST_PAUSE_MILLIS);
     reporter.thread.start();
     return reporter;
   }
@@ -142,6 +145,7 @@ public final class Reporter {
     report.executor = executor;
     report.host = host;
     report.number = ++number;
+    report.problem = problem.get();
     Map<String, Long> now = counters.get();
     report.shuffles = traffic.drainShuffles(Report.MAX_SHUFFLES);
     report.services = traffic.drainServices(Report.MAX_SERVICES);

@@ -42,7 +42,8 @@ public final class Summary {
     out.accept("Faro summary: " + line(counters.get()));
   }
 
-  static String line(Map<String, Long> counters) {
+  /** The counters in the order of the line. */
+  public static String line(Map<String, Long> counters) {
     Map<String, Long> ordered = new LinkedHashMap<>();
     boolean service = Arrays.stream(SERVICE).anyMatch(name -> counters.getOrDefault(name, 0L) != 0);
     for (String name : FIRST) {

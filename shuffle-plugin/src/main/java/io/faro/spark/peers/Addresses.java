@@ -84,6 +84,15 @@ public final class Addresses {
     return like.getAddress().length == 4 ? "0.0.0.0" : "::";
   }
 
+  /** Whether the address to listen on is one of this host's. */
+  public boolean bindsHere() {
+    try {
+      return isHere(InetAddress.getByName(bind));
+    } catch (UnknownHostException e) {
+      return false;
+    }
+  }
+
   private static boolean isHere(InetAddress address) {
     try {
       return address.isLoopbackAddress() || address.isAnyLocalAddress()

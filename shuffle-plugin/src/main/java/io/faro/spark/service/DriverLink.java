@@ -2,7 +2,6 @@ package io.faro.spark.service;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -51,11 +50,9 @@ public final class DriverLink {
     ask(Message.Kind.KEPT, env.executorId(), Message.cards(before, now));
   }
 
-  /** An output of this executor is not kept. Does not wait. */
-  void notKept(String why) throws IOException {
-    String cut = why.substring(0, Math.min(500, why.length()));
-    Message message = new Message(Message.Kind.NOT_KEPT, env.executorId(), cut.getBytes(StandardCharsets.UTF_8));
-    driver().send(message.encode());
+  /** Which outputs of this executor are not kept has changed. Does not wait. */
+  void unkept(UnkeptShuffles shuffles) throws IOException {
+    driver().send(new Message(Message.Kind.UNKEPT, env.executorId(), shuffles.encode()).encode());
   }
 
   /** The service that keeps the outputs of an executor; {@code null}: none does. */

@@ -2,7 +2,6 @@ package io.faro.spark.service;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -31,13 +30,18 @@ final class DriverServices {
   private final Map<String, Integer> places = new HashMap<>();
   /** Executors that a service has taken and that have not ended. */
   private final Set<String> running = new HashSet<>();
-  /** Executors with outputs that no service keeps. */
-  private final Set<String> notKept = new HashSet<>();
+  /** By executor: its last word on outputs that no service keeps. */
+  private final Map<String, UnkeptShuffles> unkept = new HashMap<>();
+  /** By executor: the reason that was logged. */
+  private final Map<String, String> reasons = new HashMap<>();
+  /** Those that are not removed. */
+  private final Set<Integer> shuffles = new HashSet<>();
+  /** Those that Faro has no part in: their outputs are read by Spark's own fetch, from executors only. */
+  private final Set<Integer> sparksShuffles = new HashSet<>();
   /** By executor: what answers when the application ends. */
   private final Map<String, Consumer<byte[]>> waiting = new HashMap<>();
   /** By executor: what answers when the list of services is newer than the executor's. */
   private final Map<String, Watcher> watching = new HashMap<>();
-  private boolean hasSparksShuffles;
   private boolean ended;
 
   DriverServices() {
@@ -70,8 +74,8 @@ final class DriverServices {
         answer.accept(NOTHING);
         behind.forEach(this::tell);
         return;
-      case NOT_KEPT:
-        notKept(message.executor, new String(message.bytes, StandardCharsets.UTF_8));
+      case UNKEPT:
+        unkept(message.executor, UnkeptShuffles.decode(message.bytes));
         answer.accept(NOTHING);
         return;
       case CARD:
@@ -154,26 +158,49 @@ final class DriverServices {
     }
   }
 
-  private synchronized void notKept(String executor, String why) {
-    if (notKept.add(executor)) {
-      LOG.info("Faro: outputs of executor {} are lost with it, because no service keeps them: {}. Until the end of "
-          + "the application Spark computes the outputs of each lost executor again", executor, why);
+  private synchronized void unkept(String executor, UnkeptShuffles now) {
+    UnkeptShuffles before = unkept.get(executor);
+    if (before != null && before.number >= now.number) {
+      return;
+    }
+    boolean wasReliable = reliable();
+    unkept.put(executor, now);
+    if (!now.isEmpty() && !now.why.equals(reasons.put(executor, now.why))) {
+      LOG.info("Faro: outputs of executor {} are lost with it, because no service keeps them: {}. Until one does, or "
+          + "their shuffles are removed, Spark computes the outputs of each lost executor again", executor, now.why);
+    }
+    if (!wasReliable && reliable()) {
+      reasons.clear();
+      LOG.info("Faro: all map outputs outlive their executors again");
     }
   }
 
-  /** There is a shuffle that Faro has no part in: its outputs are read by Spark's own fetch, from executors only. */
-  synchronized void hasSparksShuffles() {
-    hasSparksShuffles = true;
+  /** A shuffle is registered; {@code sparks}: Faro has no part in it. */
+  synchronized void registered(int shuffle, boolean sparks) {
+    shuffles.add(shuffle);
+    if (sparks) {
+      sparksShuffles.add(shuffle);
+    }
+  }
+
+  /** A shuffle was removed, and its outputs with it. */
+  synchronized void shuffleRemoved(int shuffle) {
+    shuffles.remove(shuffle);
+    sparksShuffles.remove(shuffle);
+    // What an executor that has ended had is not heard of again.
+    unkept.entrySet().removeIf(
+        one -> !running.contains(one.getKey()) && !one.getValue().hasAnyOf(shuffles));
   }
 
   /** Returns whether each output of each executor that was heard of outlives it. */
   synchronized boolean reliable() {
-    return notKept.isEmpty() && !hasSparksShuffles;
+    return sparksShuffles.isEmpty() && unkept.values().stream().noneMatch(one -> one.hasAnyOf(shuffles));
   }
 
   /** Not answered any more: its connection is closed, and Spark's RPC would log an error. */
   synchronized void removed(String executor) {
     running.remove(executor);
+    reasons.remove(executor);
     waiting.remove(executor);
     watching.remove(executor);
   }

@@ -36,8 +36,9 @@ public final class FaroShuffleDataIO extends LocalDiskShuffleDataIO {
 
     @Override
     public void removeShuffle(int shuffleId, boolean blocking) {
-      super.removeShuffle(shuffleId, blocking);
+      // First: executors say then what they still have.
       ServicesOfDriver.removed(shuffleId);
+      super.removeShuffle(shuffleId, blocking);
     }
 
     @Override

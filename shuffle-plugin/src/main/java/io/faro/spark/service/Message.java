@@ -31,8 +31,8 @@ final class Message {
     TOKEN,
     /** {@link #cards}: of the service that keeps the executor's outputs, before its restart and now; nothing. */
     KEPT,
-    /** The reason that outputs of the executor are not kept, as text; the answer has nothing. */
-    NOT_KEPT,
+    /** {@link UnkeptShuffles} of the executor; the answer has nothing. */
+    UNKEPT,
     /** Nothing; {@link KeptBy} of the service that keeps the executor's outputs, or nothing. */
     CARD,
     /** Nothing; an answer comes when the application ends. */

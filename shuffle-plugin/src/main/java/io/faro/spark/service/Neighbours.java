@@ -67,7 +67,9 @@ final class Neighbours {
     }
     if (!unknown.isEmpty()) {
       Set<String> near = ask(unknown);
-      unknown.forEach(executor -> known.put(executor, new Answer(near.contains(executor), now)));
+      if (near != null) {
+        unknown.forEach(executor -> known.put(executor, new Answer(near.contains(executor), now)));
+      }
     }
     Set<String> found = new HashSet<>();
     for (String executor : executors) {
@@ -79,11 +81,13 @@ final class Neighbours {
     return found;
   }
 
+  /** {@code null}: the task was killed, and nothing is known. */
   private Set<String> ask(List<String> executors) {
     try {
       return driver.ask(executors);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
+      return null;
     } catch (Exception e) {
       LOG.debug("Faro: the driver has not said whose outputs the node service of this host keeps", e);
     }

@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.OutputFiles;
 import io.faro.service.NodeService;
 import io.faro.service.ServiceException;
 import java.util.concurrent.TimeUnit;
@@ -15,7 +16,7 @@ import org.slf4j.LoggerFactory;
  *   STARTING -- no service --> LOST                              any state -- stop --> STOPPED
  * </pre>
  */
-final class ServiceConnection {
+final class ServiceConnection implements HandOver.Service {
   private static final Logger LOG = LoggerFactory.getLogger(ServiceConnection.class);
   /** Maximum wait of the first outputs for STARTING to end. */
   private static final long START_MILLIS = 10_000;
@@ -28,11 +29,15 @@ final class ServiceConnection {
   private State state = State.STARTING;
   /** {@code null} unless CONNECTED. */
   private NodeService service;
-  /** In LOST: until when the service is waited for, as {@code System.nanoTime}; {@code null}: it refused. */
+  /** In LOST: until when the service may come soon, as {@code System.nanoTime}; {@code null}: it refused. */
   private Long returnsBy;
+  /** Why there is no connection. */
+  private Exception absence = new ServiceException.Lost("this executor has not found its node service yet");
+  /** Outputs wait for a service that was there: it is being started again. */
+  private boolean wasThere;
   private boolean warned;
 
-  /** A service that is not there from now on may be about to start, or to start again. */
+  /** A service that is not there from now on may be about to start. */
   synchronized void begin() {
     returnsBy = returnDeadline();
   }
@@ -44,21 +49,24 @@ final class ServiceConnection {
     }
     service = now;
     state = State.CONNECTED;
+    wasThere = true;
     warned = false;
     notifyAll();
     return true;
   }
 
-  /** There is no service, or it has refused this executor. */
-  void absent(Exception e) {
+  /** There is no service, or it has refused this executor. {@code isLeft}: it has left its socket. */
+  void absent(Exception e, boolean isLeft) {
     synchronized (this) {
       state = state == State.STOPPED ? state : State.LOST;
+      absence = e;
+      wasThere |= isLeft;
       if (!(e instanceof ServiceException.Lost)) {
         // It would refuse the next try too.
         returnsBy = null;
       }
       notifyAll();
-      if (isReturning()) {
+      if (isAwaited()) {
         LOG.debug("Faro: the node service is waited for", e);
         return;
       }
@@ -67,15 +75,21 @@ final class ServiceConnection {
   }
 
   /** Logs that outputs are not kept, once for each connection. */
-  void warn(Exception e) {
+  @Override
+  public void warn(Exception e) {
     synchronized (this) {
       if (warned || state == State.STOPPED) {
         return;
       }
       warned = true;
     }
-    LOG.warn("Faro: no service keeps this executor's map outputs, they are lost with it: {}", e.toString());
+    LOG.warn("Faro: no service keeps this executor's map outputs, they are lost with it: {}", why(e));
     LOG.debug("Faro: no node service", e);
+  }
+
+  /** What the service or native code says speaks for itself. */
+  static String why(Exception e) {
+    return e instanceof ServiceException && e.getMessage() != null ? e.getMessage() : e.toString();
   }
 
   /** A message on that connection has failed in a way that ends it. */
@@ -107,7 +121,12 @@ final class ServiceConnection {
     return state == State.CONNECTED && service.isConnected();
   }
 
-  /** Whether the service was lost a short time ago, so that it may come back. */
+  /** Whether outputs wait for the service. */
+  synchronized boolean isAwaited() {
+    return wasThere && isReturning();
+  }
+
+  /** Whether the service was lost, or this executor started, a short time ago, so that it may be there soon. */
   synchronized boolean isReturning() {
     return state == State.LOST && returnsBy != null && millisTo(returnsBy) > 0;
   }
@@ -123,10 +142,41 @@ final class ServiceConnection {
     for (long left = START_MILLIS; state == State.STARTING && left > 0; left = millisTo(end)) {
       wait(left);
     }
-    while (isReturning()) {
+    while (isAwaited()) {
       wait(Math.max(1, millisTo(returnsBy)));
     }
     return service;
+  }
+
+  @Override
+  public void handOver(int shuffleId, long mapId, OutputFiles files, boolean waits) throws Exception {
+    NodeService now = waits ? await() : service();
+    if (now == null) {
+      throw absence();
+    }
+    try {
+      now.handOver(shuffleId, mapId, files);
+    } catch (ServiceException.Lost e) {
+      lost(now);
+      throw e;
+    }
+  }
+
+  @Override
+  public void forget(int shuffleId) throws Exception {
+    NodeService now = service();
+    if (now != null) {
+      try {
+        now.forget(shuffleId);
+      } catch (ServiceException.Lost e) {
+        lost(now);
+        throw e;
+      }
+    }
+  }
+
+  private synchronized Exception absence() {
+    return absence;
   }
 
   /** Waits for the connection to be lost, at most for that time. */

@@ -1,7 +1,9 @@
 package io.faro.spark.service;
 
 import io.faro.OutputFiles;
+import io.faro.OutputResolver;
 import io.faro.service.NodeService;
+import java.io.File;
 import java.util.Arrays;
 import org.apache.spark.SparkEnv;
 import org.slf4j.Logger;
@@ -14,6 +16,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class ServiceLink {
   private static final Logger LOG = LoggerFactory.getLogger(ServiceLink.class);
+  /** A daemon that is killed leaves it. */
+  private static final String SOCKET = "faro-serve.sock";
   /** Deadline of one message to the service. */
   private static final long TIMEOUT_MILLIS = 5_000;
   private static final long PAUSE_MILLIS = 5_000;
@@ -42,16 +46,17 @@ public final class ServiceLink {
   /** The service's card when it was last there. */
   private byte[] card = {};
 
-  /** {@code kept}, {@code notKept}: count map outputs. */
+  /** {@code files} finds map outputs of this executor; {@code kept}, {@code notKept}: count them. */
   public ServiceLink(String directory, SparkEnv env, boolean sealed, Secret secret, ServiceHosts hosts,
-      Runnable kept, Runnable notKept) {
+      OutputResolver files, Runnable kept, Runnable notKept) {
     this.directory = directory;
     this.env = env;
     this.sealed = sealed;
     this.secret = secret;
     this.driver = new DriverLink(env);
     this.hosts = hosts;
-    this.outputs = new HandOver(connection, driver, kept, notKept);
+    UnkeptOutputs unkept = new UnkeptOutputs(driver::unkept, UnkeptOutputs::thisTaskIsKilled);
+    this.outputs = new HandOver(connection, unkept, files, kept, notKept);
     this.copies = new CopiesElsewhere(connection, driver, hosts);
   }
 
@@ -94,7 +99,7 @@ public final class ServiceLink {
         try {
           connected(connect(token));
         } catch (Exception e) {
-          connection.absent(e);
+          connection.absent(e, new File(directory, SOCKET).exists());
         }
         awaitLoss();
       }
@@ -111,7 +116,7 @@ public final class ServiceLink {
     if (tries < START_TRIES) {
       connection.pause(START_PAUSE_MILLIS);
     } else {
-      connection.absent(e);
+      connection.absent(e, false);
       connection.pause(PAUSE_MILLIS);
     }
   }
@@ -152,6 +157,7 @@ public final class ServiceLink {
   private void awaitLoss() throws InterruptedException {
     // An executor that hands nothing over finds here that the service was restarted. Readers need its new card.
     while (connection.isConnected()) {
+      outputs.handOverAgain();
       if (copies.wanted()) {
         copies.ask();
       }
@@ -206,11 +212,6 @@ public final class ServiceLink {
   /** A shuffle was removed. */
   public void forget(int shuffleId) {
     outputs.forget(shuffleId);
-  }
-
-  /** No service keeps the outputs of this executor. */
-  public static void notKept(SparkEnv env, String why) {
-    HandOver.notKept(env, why);
   }
 
   ServiceConnection connection() {

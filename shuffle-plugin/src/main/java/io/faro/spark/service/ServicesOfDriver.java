@@ -67,13 +67,11 @@ public final class ServicesOfDriver {
   }
 
   /** A shuffle is registered; {@code sparks}: Faro has no part in it. */
-  public static synchronized void registered(boolean sparks) {
+  public static synchronized void registered(int shuffle, boolean sparks) {
     if (current == null) {
       return;
     }
-    if (sparks) {
-      current.hasSparksShuffles();
-    }
+    current.registered(shuffle, sparks);
     // Spark's context is not there yet when its shuffle plug-in starts.
     Option<SparkContext> active = listens ? Option.empty() : SparkContext$.MODULE$.getActive();
     if (!active.isEmpty()) {
@@ -85,6 +83,7 @@ public final class ServicesOfDriver {
   /** A shuffle was removed; the executors that there are tell the services of their hosts. */
   static synchronized void removed(int shuffle) {
     if (current != null) {
+      current.shuffleRemoved(shuffle);
       emptyHosts.removed(shuffle);
     }
   }

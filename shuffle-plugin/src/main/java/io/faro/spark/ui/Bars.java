@@ -22,7 +22,6 @@ final class Bars {
     VERBS("verbs (RDMA)", "#009e73"),
     SHM("shm (one host)", "#56b4e9"),
     TCP("tcp", "#0072b2"),
-    FALL_BACK("left to Spark's own fetch", "#d55e00"),
     IN_USE("in use now", "#0072b2"),
     TAKEN("taken, not in use now", "#9ad0f5"),
     CAP("up to the cap", "#b0b0b055");

@@ -3,6 +3,7 @@ package io.faro.spark.ui;
 import io.faro.spark.metrics.Report;
 import io.faro.spark.metrics.Traffic;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Iterator;
@@ -12,6 +13,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.function.IntPredicate;
 import java.util.function.IntToLongFunction;
 import java.util.function.LongSupplier;
 import org.apache.spark.scheduler.SparkListenerEvent;
@@ -31,6 +33,10 @@ final class Collector {
   static final long LOG_NANOS = TimeUnit.SECONDS.toNanos(30);
   /** Stages that end within this time cause one request for reports. */
   static final long STAGE_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
+  /** The last report of an executor may come after Spark has removed it. */
+  static final long SUMMARY_NANOS = TimeUnit.SECONDS.toNanos(5);
+  /** Summaries at the end of the application; those of executors that ended before it are in the log. */
+  private static final int MAX_SUMMARIES = 200;
 
   private final FigureStore store;
   private final Consumer<SparkListenerEvent> log;
@@ -38,6 +44,8 @@ final class Collector {
   private final long maxPaceNanos;
   private final Totals totals;
   private final IntToLongFunction queryOf;
+  private final IntPredicate isSparks;
+  private final StatusLog status;
   private final Map<String, Waiting> waiting = new HashMap<>();
   /** Includes executors that ended: their last report may come after that. */
   private final Map<String, Known> executors = new LinkedHashMap<>();
@@ -51,8 +59,12 @@ final class Collector {
   private boolean ending;
 
   private static final class Known {
-    /** The number of the last report taken. */
+    /** The number of the last report taken, and when it came. */
     long number;
+    long reported;
+    /** When Spark removed the executor, if it did. */
+    long removed;
+    boolean summarised;
     /** The figures in the store. */
     ExecutorFigures figures;
   }
@@ -69,16 +81,18 @@ final class Collector {
 
   /**
    * {@code log} posts an event; {@code maxPaceNanos}: Spark's RPC drops an answer that takes longer; {@code queryOf}
-   * finds the query of a shuffle.
+   * finds the query of a shuffle, {@code isSparks} whether Faro has no part in it.
    */
   Collector(FigureStore store, Consumer<SparkListenerEvent> log, LongSupplier nanos, long maxPaceNanos,
-      Totals totals, IntToLongFunction queryOf) {
+      Totals totals, IntToLongFunction queryOf, IntPredicate isSparks, StatusLog status) {
     this.store = store;
     this.log = log;
     this.nanos = nanos;
     this.maxPaceNanos = maxPaceNanos;
     this.totals = totals;
     this.queryOf = queryOf;
+    this.isSparks = isSparks;
+    this.status = status;
     this.lastAsked = nanos.getAsLong() - STAGE_NANOS;
   }
 
@@ -92,6 +106,7 @@ final class Collector {
     }
     if (report.number > known.number) {
       known.number = report.number;
+      known.reported = nanos.getAsLong();
       apply(report, known, timeMillis);
     }
     if (answer != null) {
@@ -120,14 +135,16 @@ final class Collector {
     for (Map.Entry<String, Map<String, Long>> more : report.services.entrySet()) {
       addService(more.getKey(), more.getValue());
     }
-    if (!report.counters.isEmpty() || known.figures == null) {
+    if (!report.counters.isEmpty() || known.figures == null || !report.problem.equals(known.figures.problem)) {
+      boolean changed = !report.counters.isEmpty() || known.figures == null;
       ExecutorFigures figures = new ExecutorFigures();
       figures.executor = report.executor;
       figures.host = report.host;
       figures.time = timeMillis;
       figures.removed = known.figures != null && known.figures.removed;
-      figures.counters = new TreeMap<>(report.counters);
-      figures.peers = report.peers;
+      figures.problem = report.problem;
+      figures.counters = changed ? new TreeMap<>(report.counters) : known.figures.counters;
+      figures.peers = changed ? report.peers : known.figures.peers;
       totals.replace(known.figures, figures);
       put(known, figures);
     }
@@ -139,8 +156,8 @@ final class Collector {
   /** Adds the time that tasks waited for shuffles, by shuffle, in nanoseconds. */
   synchronized void waited(Map<Integer, Long> nanosOfShuffles) throws Exception {
     for (Map.Entry<Integer, Long> shuffle : nanosOfShuffles.entrySet()) {
-      // A wait of nothing makes no row for a shuffle that Faro had no part in.
-      if (shuffle.getValue() > 0 || shuffles.containsKey(shuffle.getKey())) {
+      // A wait of nothing makes no row for a shuffle of which nothing was remote.
+      if (shuffle.getValue() > 0 || shuffles.containsKey(shuffle.getKey()) || isSparks.test(shuffle.getKey())) {
         add(shuffle.getKey(), Collections.singletonMap(Traffic.TASK_WAIT, shuffle.getValue()));
       }
     }
@@ -162,6 +179,7 @@ final class Collector {
       // A report can be here before the event that its job has started.
       sum.query = queryOf.applyAsLong(shuffle);
     }
+    sum.sparks = isSparks.test(shuffle);
     shuffles.put(shuffle, sum);
     unlogged.put("s" + shuffle, sum);
     store.put(sum);
@@ -197,6 +215,7 @@ final class Collector {
     Known known = executors.get(executor);
     if (known != null && known.figures != null && !known.figures.removed) {
       totals.removed(known.figures);
+      known.removed = nanos.getAsLong();
       put(known, known.figures.asRemoved());
       writeLog("e" + executor);
       logged.remove("e" + executor);
@@ -224,12 +243,47 @@ final class Collector {
     waiting.values().removeIf(one -> now - one.since >= pace && due.add(one.answer));
     due.forEach(Runnable::run);
     writeLog(LOG_NANOS);
+    if (!ending) {
+      status.tick(figures(), totals::sum);
+    }
+    for (Known known : executors.values()) {
+      if (known.figures != null && known.figures.removed && now - known.removed >= SUMMARY_NANOS) {
+        summarise(known, now);
+      }
+    }
   }
 
   /** The application ends: writes all figures to the event log now, and later ones when they come. */
   synchronized void ending() {
+    // Before Spark stops executors one by one.
+    status.end(figures(), totals::sum);
     ending = true;
     writeLog(0);
+  }
+
+  /** The application has ended, and with it all executors: the log gets their last figures. */
+  synchronized void ended() {
+    long now = nanos.getAsLong();
+    executors.values().stream().filter(known -> known.figures != null && !known.summarised).limit(MAX_SUMMARIES)
+        .forEach(known -> summarise(known, now));
+  }
+
+  private Collection<ExecutorFigures> figures() {
+    List<ExecutorFigures> all = new ArrayList<>(executors.size());
+    for (Known known : executors.values()) {
+      if (known.figures != null) {
+        all.add(known.figures);
+      }
+    }
+    return all;
+  }
+
+  private void summarise(Known known, long now) {
+    if (!known.summarised) {
+      known.summarised = true;
+      long end = known.figures.removed ? known.removed : now;
+      status.summary(known.figures, Math.max(0, end - known.reported));
+    }
   }
 
   private void writeLog(long pause) {

@@ -1,12 +1,11 @@
 package io.faro.spark.ui;
 
-import io.faro.spark.metrics.Traffic;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
 /**
- * The columns of the executors' table, each shown where its counter exists; those of a fabric only if it was used.
+ * The columns of the executors' tables. One is shown if an executor has something else than 0 there.
  */
 enum Column {
   VERBS_BLOCKS("Blocks verbs", "remoteBlocks.verbs", false),
@@ -35,19 +34,20 @@ enum Column {
   final String head;
   private final String counter;
   private final boolean bytes;
+  private final boolean ofMemory;
 
   Column(String head, String counter, boolean bytes) {
     this.head = head;
     this.counter = counter;
     this.bytes = bytes;
+    this.ofMemory = counter.startsWith("pool.") || counter.startsWith("memory.");
   }
 
-  /** {@code sums}: of each counter, over all executors. */
-  static List<Column> present(Map<String, Long> sums) {
+  /** {@code sums}: of each counter, over all executors; {@code ofMemory}: for the table of native memory. */
+  static List<Column> present(Map<String, Long> sums, boolean ofMemory) {
     List<Column> present = new ArrayList<>();
     for (Column column : values()) {
-      Long sum = sums.get(column.counter);
-      if (sum != null && (sum != 0 || !column.counter.startsWith(Traffic.REMOTE))) {
+      if (column.ofMemory == ofMemory && sums.getOrDefault(column.counter, 0L) != 0) {
         present.add(column);
       }
     }

@@ -21,6 +21,8 @@ public final class ExecutorFigures implements SparkListenerEvent {
   public long time;
   /** Spark has removed the executor. */
   public boolean removed;
+  /** The reason why Faro does not run there; empty: it does. Logs of older versions do not have it. */
+  public String problem = "";
   /** The counters, by the names of docs/metrics.md. */
   public Map<String, Long> counters = new TreeMap<>();
   /** The peers with the longest requests, longest first. */
@@ -36,6 +38,7 @@ public final class ExecutorFigures implements SparkListenerEvent {
     copy.host = host;
     copy.time = time;
     copy.removed = true;
+    copy.problem = problem;
     copy.counters = counters;
     copy.peers = peers;
     return copy;

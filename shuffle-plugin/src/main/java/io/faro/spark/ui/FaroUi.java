@@ -48,7 +48,7 @@ public final class FaroUi {
     // Half of the time after which Spark's RPC drops an answer.
     long maxPace = RpcUtils.askRpcTimeout(env.conf()).duration().toNanos() / 2;
     this.collector = new Collector(store, context.listenerBus()::post, System::nanoTime, maxPace, totals,
-        waits::queryOf);
+        waits::queryOf, waits::isSparks, new StatusLog(LOG, System::nanoTime));
     this.timer = new ScheduledThreadPoolExecutor(1, work -> {
       Thread thread = new Thread(work, "faro-ui");
       thread.setDaemon(true);
@@ -66,6 +66,8 @@ public final class FaroUi {
   public static FaroUi open(SparkContext context) {
     try {
       if (context.isLocal()) {
+        LOG.info("Faro: local mode has one process and no executors that fetch from each other, so Faro has nothing to "
+            + "deliver; --master local-cluster[2,1,1024] shows it on one host");
         return null;
       }
       FaroUi ui = new FaroUi(context);
@@ -77,6 +79,11 @@ public final class FaroUi {
       LOG.debug("Faro: no figures in the Spark UI", e);
       return null;
     }
+  }
+
+  /** Faro has no part in a shuffle. */
+  public void leftToSpark(int shuffle) {
+    waits.leftToSpark(shuffle);
   }
 
   private void start() {
@@ -118,6 +125,7 @@ public final class FaroUi {
   /** Ends with the application. */
   public void stop() {
     timer.shutdownNow();
+    guarded(collector::ended);
     guarded(() -> {
       env.metricsSystem().removeSource(totals);
       env.rpcEnv().stop(endpoint);

@@ -18,6 +18,7 @@ import java.util.TreeMap;
 final class PageHtml {
   static final String[] FABRICS = {"verbs", "shm", "tcp"};
   private static final String REASON = "fallbackReason.";
+  private static final String RUNS = "Faro runs on ";
   private static final int MAX_PEERS = 20;
   /** Instead of the time: the application is over, so the page shows times and not ages. */
   static final long PAST = -1;
@@ -55,11 +56,13 @@ final class PageHtml {
 
   private String page() {
     html.raw("<div id=\"faro\">");
+    state();
     summary();
     if (!executors.isEmpty()) {
       remotePlot();
       memoryPlot();
       executorTable();
+      memoryTable();
     }
     new ServiceTable(html, executors, services).write();
     if (!shuffles.isEmpty()) {
@@ -82,6 +85,15 @@ final class PageHtml {
     return total;
   }
 
+  private void state() {
+    ExecutorStates states = ExecutorStates.of(executors);
+    if (states.hasProblems()) {
+      html.raw("<div class=\"alert alert-warning\" id=\"faro-state\">").text(RUNS + states.text() + ".").raw("</div>");
+    } else if (!states.isEmpty()) {
+      html.raw("<p id=\"faro-state\">").text(RUNS + states.text() + ".").raw("</p>");
+    }
+  }
+
   private void summary() {
     long blocks = total(sums, "remoteBlocks");
     long left = sum("fallbackBlocks");
@@ -94,11 +106,19 @@ final class PageHtml {
       }
     }
     html.raw(". ");
+    long sparks = shuffles.stream().filter(shuffle -> shuffle.sparks).count();
+    if (sparks > 0) {
+      html.number(sparks).text((sparks == 1 ? " shuffle was" : " shuffles were")
+          + " fetched by Spark alone, because Faro was switched off there (spark.faro.enabled). Of all others, ");
+    }
     if (left == 0) {
-      html.raw("Nothing was left to Spark's own fetch.");
+      html.raw(sparks > 0 ? "nothing was left to Spark's own fetch." : "Nothing was left to Spark's own fetch.");
     } else {
       html.number(left).text(String.format(java.util.Locale.ROOT,
           " blocks (%.2f %%) were left to Spark's own fetch; the reasons are below.", 100.0 * left / (left + blocks)));
+    }
+    if (ExecutorStates.of(executors).hasProblems()) {
+      html.raw(" What executors without Faro fetched is not counted here.");
     }
     channel();
     if (!manager.equals(FaroKeys.MANAGER)) {
@@ -123,15 +143,14 @@ final class PageHtml {
   }
 
   private void remotePlot() {
-    Bars bars = new Bars("Blocks fetched from other executors, by fabric",
-        Bars.Part.VERBS, Bars.Part.SHM, Bars.Part.TCP, Bars.Part.FALL_BACK);
+    Bars bars = new Bars("Bytes fetched from other executors, by fabric",
+        Bars.Part.VERBS, Bars.Part.SHM, Bars.Part.TCP);
     List<ExecutorFigures> max = new ArrayList<>(executors);
-    max.sort(Comparator.comparingLong((ExecutorFigures e) ->
-        -total(e.counters, "remoteBlocks") - e.counter("fallbackBlocks")));
+    max.sort(Comparator.comparingLong((ExecutorFigures e) -> -total(e.counters, "remoteBytes")));
     for (ExecutorFigures executor : max) {
       bars.row(name(executor), Html.bytes(total(executor.counters, "remoteBytes")),
-          executor.counter("remoteBlocks.verbs"), executor.counter("remoteBlocks.shm"),
-          executor.counter("remoteBlocks.tcp"), executor.counter("fallbackBlocks"));
+          executor.counter("remoteBytes.verbs"), executor.counter("remoteBytes.shm"),
+          executor.counter("remoteBytes.tcp"));
     }
     bars.writeTo(html);
   }
@@ -140,7 +159,7 @@ final class PageHtml {
     Bars bars = new Bars("Native memory against its cap (spark.faro.memory.limit)",
         Bars.Part.IN_USE, Bars.Part.TAKEN, Bars.Part.CAP);
     List<ExecutorFigures> max = new ArrayList<>(executors);
-    max.removeIf(executor -> executor.removed);
+    max.removeIf(executor -> executor.removed || !executor.problem.isEmpty());
     max.sort(Comparator.comparingLong((ExecutorFigures e) -> -e.counter("pool.mappedBytes")));
     for (ExecutorFigures executor : max) {
       long used = executor.counter("pool.leasedBytes");
@@ -154,13 +173,16 @@ final class PageHtml {
   }
 
   private void executorTable() {
-    List<Column> columns = Column.present(sums);
+    List<Column> columns = Column.present(sums, false);
+    boolean hasReasons = executors.stream().anyMatch(executor -> !reasons(executor).isEmpty());
     html.raw("<h4>Executors</h4>").raw(Html.TABLE);
     List<String> heads = new ArrayList<>();
     heads.add("Executor");
     heads.add("Host");
     columns.forEach(column -> heads.add(column.head));
-    heads.add("Fall-backs by reason");
+    if (hasReasons) {
+      heads.add("Left to Spark because of");
+    }
     heads.add("Reported");
     html.heads(heads.toArray(new String[0]));
     for (ExecutorFigures executor : executors) {
@@ -168,11 +190,27 @@ final class PageHtml {
           .raw(Long.toString(total(executor.counters, "remoteBytes"))).raw("\" data-remote-blocks=\"")
           .raw(Long.toString(total(executor.counters, "remoteBlocks"))).raw("\">");
       html.textCell(executor.executor + (executor.removed ? " (ended)" : "")).textCell(executor.host);
-      for (Column column : columns) {
-        column.write(html, executor.counters);
+      columns.forEach(column -> column.write(html, executor.counters));
+      if (hasReasons) {
+        html.textCell(reasons(executor));
       }
-      html.textCell(reasons(executor.counters));
       html.cell(executor.time, when(executor.time)).raw("</tr>");
+    }
+    html.raw("</tbody></table>");
+  }
+
+  private void memoryTable() {
+    List<Column> columns = Column.present(sums, true);
+    if (columns.isEmpty()) {
+      return;
+    }
+    html.raw("<h4>Native memory of executors</h4>").raw(Html.TABLE).raw("<thead><tr><th>Executor</th>");
+    columns.forEach(column -> html.raw("<th>").text(column.head).raw("</th>"));
+    html.raw("</tr></thead><tbody>");
+    for (ExecutorFigures executor : executors) {
+      html.raw("<tr>").textCell(executor.executor + (executor.removed ? " (ended)" : ""));
+      columns.forEach(column -> column.write(html, executor.counters));
+      html.raw("</tr>");
     }
     html.raw("</tbody></table>");
   }
@@ -185,9 +223,9 @@ final class PageHtml {
     return age < 3_600 ? age + " s ago" : age / 3_600 + " h ago";
   }
 
-  private static String reasons(Map<String, Long> counters) {
-    StringBuilder reasons = new StringBuilder();
-    counters.forEach((name, value) -> {
+  private static String reasons(ExecutorFigures executor) {
+    StringBuilder reasons = new StringBuilder(executor.problem);
+    executor.counters.forEach((name, value) -> {
       if (name.startsWith(REASON) && value > 0) {
         reasons.append(reasons.length() == 0 ? "" : ", ").append(name, REASON.length(), name.length()).append(" ")
             .append(value);

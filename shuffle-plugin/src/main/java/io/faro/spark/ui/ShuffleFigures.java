@@ -15,6 +15,8 @@ public final class ShuffleFigures implements SparkListenerEvent {
   public int shuffle;
   /** Spark SQL's id of the first query that ran the shuffle; logs of older versions do not have it. */
   public long query = NO_QUERY;
+  /** Faro has no part in it, because it was switched off there. */
+  public boolean sparks;
   /** {@code remoteBlocks.<fabric>} and the like, as for an executor, and {@link Traffic#SLOWEST}. */
   public Map<String, Long> counters = new TreeMap<>();
 
@@ -27,6 +29,7 @@ public final class ShuffleFigures implements SparkListenerEvent {
     ShuffleFigures sum = new ShuffleFigures();
     sum.shuffle = shuffle;
     sum.query = query;
+    sum.sparks = sparks;
     sum.counters.putAll(counters);
     more.forEach((name, value) ->
         sum.counters.merge(name, value, name.equals(Traffic.SLOWEST) ? Math::max : Long::sum));

@@ -10,6 +10,8 @@ import java.util.TreeMap;
 
 /** The tables of the page whose rows are queries of Spark SQL and shuffles, the newest first. */
 final class ShuffleTables {
+  private static final String LEFT = "Blocks left to Spark";
+
   private final Html html;
   private final List<ShuffleFigures> shuffles;
   /** The address of Spark's page of a query, without the query's id. */
@@ -45,6 +47,19 @@ final class ShuffleTables {
     }
   }
 
+  /** Whether blocks of some shuffle were left to Spark. */
+  private boolean isLeft() {
+    return shuffles.stream().anyMatch(shuffle -> shuffle.sparks || shuffle.counter(Traffic.FALLBACK_BLOCKS) > 0);
+  }
+
+  private void leftCell(boolean isShown, ShuffleFigures figures) {
+    if (isShown && figures.sparks) {
+      html.cell(Long.MAX_VALUE, "all: Faro off");
+    } else if (isShown) {
+      html.cell(figures.counter(Traffic.FALLBACK_BLOCKS));
+    }
+  }
+
   private void queryTable() {
     Map<Long, ShuffleFigures> sumsOf = new TreeMap<>(Comparator.reverseOrder());
     Map<Long, List<String>> shufflesOf = new TreeMap<>();
@@ -59,7 +74,11 @@ final class ShuffleTables {
     }
     List<String> heads = new ArrayList<>(Arrays.asList("Query", "Shuffles"));
     List<String> fabrics = fabrics(heads);
-    heads.addAll(Arrays.asList("Blocks left to Spark", "Tasks waited", "Requests"));
+    boolean left = isLeft();
+    if (left) {
+      heads.add(LEFT);
+    }
+    heads.addAll(Arrays.asList("Tasks waited", "Requests"));
     html.raw("<h4>Queries of Spark SQL</h4>").raw(Html.TABLE).heads(heads.toArray(new String[0]));
     sumsOf.forEach((id, sum) -> {
       html.raw("<tr data-query=\"" + id + "\" data-remote-bytes=\""
@@ -67,8 +86,8 @@ final class ShuffleTables {
           .raw("<td sorttable_customkey=\"" + id + "\"><a href=\"").text(queries + id).raw("\">" + id + "</a></td>")
           .textCell(String.join(", ", shufflesOf.get(id)));
       fabricCells(fabrics, sum);
-      html.cell(sum.counter(Traffic.FALLBACK_BLOCKS)).millisCell(sum.counter(Traffic.TASK_WAIT))
-          .cell(sum.counter(Traffic.REQUESTS)).raw("</tr>");
+      leftCell(left, sum);
+      html.millisCell(sum.counter(Traffic.TASK_WAIT)).cell(sum.counter(Traffic.REQUESTS)).raw("</tr>");
     });
     html.raw("</tbody></table>");
   }
@@ -77,15 +96,19 @@ final class ShuffleTables {
     List<String> heads = new ArrayList<>();
     heads.add("Shuffle");
     List<String> fabrics = fabrics(heads);
-    heads.addAll(Arrays.asList(
-        "Blocks left to Spark", "Tasks waited", "Requests", "Requests took", "Slowest request"));
+    boolean left = isLeft();
+    if (left) {
+      heads.add(LEFT);
+    }
+    heads.addAll(Arrays.asList("Tasks waited", "Requests", "Requests took", "Slowest request"));
     html.raw("<h4>Shuffles</h4>").raw(Html.TABLE).heads(heads.toArray(new String[0]));
     for (int i = shuffles.size() - 1; i >= 0; i--) {
       ShuffleFigures shuffle = shuffles.get(i);
       html.raw("<tr data-shuffle=\"" + shuffle.shuffle + "\" data-remote-bytes=\""
           + PageHtml.total(shuffle.counters, "remoteBytes") + "\">").cell(shuffle.shuffle);
       fabricCells(fabrics, shuffle);
-      html.cell(shuffle.counter(Traffic.FALLBACK_BLOCKS)).millisCell(shuffle.counter(Traffic.TASK_WAIT))
+      leftCell(left, shuffle);
+      html.millisCell(shuffle.counter(Traffic.TASK_WAIT))
           .cell(shuffle.counter(Traffic.REQUESTS)).millisCell(shuffle.counter(Traffic.REQUEST_NANOS))
           .millisCell(shuffle.counter(Traffic.SLOWEST)).raw("</tr>");
     }

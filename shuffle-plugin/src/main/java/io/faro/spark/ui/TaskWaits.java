@@ -24,6 +24,8 @@ final class TaskWaits {
   private final Map<Integer, Integer> writes = new Newest<>();
   /** The query of each shuffle. */
   private final Map<Integer, Long> queries = new Newest<>();
+  /** Shuffles that Faro has no part in. */
+  private final Map<Integer, Boolean> sparks = new Newest<>();
 
   private static final class Newest<V> extends LinkedHashMap<Integer, V> {
     private static final long serialVersionUID = 1;
@@ -52,6 +54,15 @@ final class TaskWaits {
         }
       }
     }
+  }
+
+  /** Faro has no part in a shuffle. */
+  synchronized void leftToSpark(int shuffle) {
+    sparks.put(shuffle, true);
+  }
+
+  synchronized boolean isSparks(int shuffle) {
+    return sparks.containsKey(shuffle);
   }
 
   /** The id of the query that first ran the shuffle, or {@link ShuffleFigures#NO_QUERY}. */

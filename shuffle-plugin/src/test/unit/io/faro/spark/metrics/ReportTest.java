@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 class ReportTest {
   private static Report full() {
     Report report = Figures.report("3", 9, "requests", 4, "remoteBytes.tcp", Long.MAX_VALUE);
+    report.problem = "größer";
     report.shuffles.put(5, Figures.counters("requests", 2));
     report.services.put("höst", Figures.counters(Traffic.SERVICE_BLOCKS, 6));
     report.peers.add(Figures.peer("executor 1 at höst:7", 77));
@@ -26,6 +27,7 @@ class ReportTest {
     assertEquals("3", read.executor);
     assertEquals("host-3", read.host);
     assertEquals(9, read.number);
+    assertEquals("größer", read.problem);
     assertEquals(full().counters, read.counters);
     assertEquals(full().shuffles, read.shuffles);
     assertEquals(full().services, read.services);
@@ -43,8 +45,8 @@ class ReportTest {
   @Test
   void aCountThatIsTooLargeIsNamedAndNothingIsMadeOfThatSize() throws IOException {
     byte[] bytes = Figures.report("1", 1).encode();
-    // The count of the counters follows "1", "host-1" and the number.
-    ByteBuffer.wrap(bytes).putInt(1 + 3 + 8 + 8, 2_000_000_000);
+    // The count of the counters follows "1", "host-1", the number and no problem.
+    ByteBuffer.wrap(bytes).putInt(1 + 3 + 8 + 8 + 2, 2_000_000_000);
     String message = assertThrows(IOException.class, () -> Report.decode(bytes)).getMessage();
     assertTrue(message.contains("2000000000 counters"), message);
   }

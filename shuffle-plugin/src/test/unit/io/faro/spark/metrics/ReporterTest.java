@@ -19,7 +19,7 @@ class ReporterTest {
   private final List<Report> asked = new ArrayList<>();
   private final List<Report> told = new ArrayList<>();
   private final List<Runnable> steps = new ArrayList<>();
-  private final Reporter reporter = new Reporter("1", "h", () -> counters, traffic, Fake::new, 1);
+  private final Reporter reporter = new Reporter("1", "h", () -> counters, () -> "why", traffic, Fake::new, 1);
 
   private final class Fake implements Reporter.Driver {
     @Override
@@ -46,6 +46,7 @@ class ReporterTest {
     assertTrue(asked.get(1).counters.isEmpty());
     assertEquals(2L, asked.get(2).counters.get("requests"));
     assertEquals(3, asked.get(2).number);
+    assertEquals("why", asked.get(2).problem);
   }
 
   @Test
@@ -65,7 +66,7 @@ class ReporterTest {
 
   @Test
   void aDriverThatNeverAnswersIsLeftAloneAndTheExecutorGoesOn() {
-    Reporter alone = new Reporter("1", "h", () -> counters, traffic, () -> {
+    Reporter alone = new Reporter("1", "h", () -> counters, () -> "", traffic, () -> {
       asked.add(new Report());
       throw new IOException("no such endpoint");
     }, 1);

@@ -205,18 +205,73 @@ class DriverServicesTest {
     assertEquals(0, driver.cardsOfEmptyHosts().length);
   }
 
+  private void unkept(String executor, long number, Integer... shuffles) throws IOException {
+    byte[] list = new UnkeptShuffles(number, Arrays.asList(shuffles), "there is no service").encode();
+    ask(Message.Kind.UNKEPT, executor, list);
+  }
+
   @Test
-  void oneOutputThatIsNotKeptIsToldForAll() throws IOException {
+  void anOutputThatIsNotKeptIsToldForAllUntilItIs() throws IOException {
+    driver.registered(5, false);
+    driver.registered(6, false);
     assertTrue(driver.reliable());
     kept("1", "", "card");
-    ask(Message.Kind.NOT_KEPT, "2", "there is no service");
+    unkept("2", 1, 5);
+    unkept("2", 2, 5, 6);
+    assertFalse(driver.reliable());
+    unkept("2", 3, 6);
+    assertFalse(driver.reliable());
+    unkept("2", 4);
+    assertTrue(driver.reliable());
+  }
+
+  @Test
+  void anOlderListThatComesLateCountsNothing() throws IOException {
+    driver.registered(5, false);
+    unkept("1", 2);
+    unkept("1", 1, 5);
+    assertTrue(driver.reliable());
+  }
+
+  @Test
+  void outputsThatAreNotKeptGoWithTheirShuffle() throws IOException {
+    driver.registered(5, false);
+    driver.registered(6, false);
+    unkept("1", 1, 5);
+    // As Spark asks after the executor has gone.
+    driver.removed("1");
+    assertFalse(driver.reliable());
+    driver.shuffleRemoved(5);
+    assertTrue(driver.reliable());
+    // Also from a task that goes on after its query has ended.
+    unkept("2", 1, 5);
+    assertTrue(driver.reliable());
+  }
+
+  @Test
+  void moreShufflesThanAListMayHaveStandForAll() throws IOException {
+    driver.registered(1, false);
+    Integer[] many = new Integer[UnkeptShuffles.MAX_SHUFFLES + 1];
+    Arrays.setAll(many, i -> i + 10);
+    unkept("1", 1, many);
     assertFalse(driver.reliable());
   }
 
   @Test
-  void aShuffleOfSparksOwnIsNotKept() {
-    driver.hasSparksShuffles();
+  void aListOfShufflesThatIsCutIsRefused() throws IOException {
+    byte[] list = new UnkeptShuffles(1, Arrays.asList(3, 4), "").encode();
+    for (int end = 0; end < list.length; end++) {
+      byte[] cut = Arrays.copyOf(list, end);
+      assertThrows(IOException.class, () -> ask(Message.Kind.UNKEPT, "1", cut), "of " + end + " bytes");
+    }
+  }
+
+  @Test
+  void aShuffleOfSparksOwnIsNotKeptWhileItIsThere() {
+    driver.registered(5, true);
     assertFalse(driver.reliable());
+    driver.shuffleRemoved(5);
+    assertTrue(driver.reliable());
   }
 
   @Test

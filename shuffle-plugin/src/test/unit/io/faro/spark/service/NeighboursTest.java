@@ -1,6 +1,7 @@
 package io.faro.spark.service;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
 import java.util.ArrayList;
@@ -17,8 +18,12 @@ class NeighboursTest {
   private final List<List<String>> asked = new ArrayList<>();
   private long now = Long.MAX_VALUE - 5;
   private boolean isSilent;
+  private boolean isKilled;
   private final Neighbours neighbours = new Neighbours(executors -> {
     asked.add(new ArrayList<>(executors));
+    if (isKilled) {
+      throw new InterruptedException();
+    }
     if (isSilent) {
       throw new IOException("silent");
     }
@@ -50,6 +55,15 @@ class NeighboursTest {
     now++;
     assertNear("1 3", "1", "3");
     assertEquals(Arrays.asList("3"), asked.get(1));
+  }
+
+  @Test
+  void aKilledTaskSaysNothingOfNeighbours() {
+    isKilled = true;
+    assertNear("", "1", "3");
+    assertTrue(Thread.interrupted());
+    isKilled = false;
+    assertNear("1", "1", "3");
   }
 
   @Test

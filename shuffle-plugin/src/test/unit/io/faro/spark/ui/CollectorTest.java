@@ -15,6 +15,7 @@ import org.apache.spark.util.kvstore.InMemoryStore;
 import org.junit.jupiter.api.Test;
 
 class CollectorTest {
+  private static final int SPARKS = 77;
   private static final long MAX_PACE = TimeUnit.SECONDS.toNanos(60);
 
   private final FigureStore store = new FigureStore(new InMemoryStore());
@@ -22,9 +23,11 @@ class CollectorTest {
   private final List<String> answered = new ArrayList<>();
   private final Totals totals = new Totals();
   private long now = 1_000_000_000_000L;
+  private final LogLines lines = new LogLines();
   private long query = ShuffleFigures.NO_QUERY;
   private final Collector collector =
-      new Collector(store, log::add, () -> now, MAX_PACE, totals, shuffle -> query);
+      new Collector(store, log::add, () -> now, MAX_PACE, totals, shuffle -> query,
+          shuffle -> shuffle == SPARKS, new StatusLog(lines.logger(), () -> now));
 
   private void take(Report report) throws Exception {
     collector.take(report, 5_000, () -> answered.add(report.executor));
@@ -51,6 +54,46 @@ class CollectorTest {
     assertEquals(1, store.shuffles().size(), "no row for a wait of nothing");
     assertEquals(4, store.shuffles().get(0).shuffle);
     assertEquals(17, store.shuffles().get(0).counter(Traffic.TASK_WAIT));
+  }
+
+  @Test
+  void aShuffleThatFaroHasNoPartInIsMarked() throws Exception {
+    collector.waited(Collections.singletonMap(SPARKS, 0L));
+    collector.waited(Collections.singletonMap(4, 10L));
+    assertFalse(store.shuffles().get(0).sparks);
+    assertTrue(store.shuffles().get(1).sparks);
+  }
+
+  @Test
+  void aReportWithoutCountersCanSayThatFaroDoesNotRun() throws Exception {
+    take(Figures.report("1", 1, "requests", 3));
+    Report report = Figures.report("1", 2);
+    report.problem = "no";
+    take(report);
+    assertEquals("no", store.executors().get(0).problem);
+    assertEquals(3, store.executors().get(0).counter("requests"));
+    collector.removed("1");
+    assertEquals("no", store.executors().get(0).problem);
+  }
+
+  @Test
+  void anExecutorThatIsKilledHasASummaryWithTheAgeOfItsReport() throws Exception {
+    take(Figures.report("1", 1, "remoteBlocks.tcp", 3));
+    take(Figures.report("2", 1, "remoteBlocks.tcp", 4));
+    pass(TimeUnit.SECONDS.toNanos(7));
+    take(Figures.report("2", 2));
+    collector.removed("1");
+    pass(Collector.SUMMARY_NANOS - 1);
+    assertEquals(0, lines.with("Faro summary").size());
+    pass(1);
+    pass(1);
+    assertEquals(1, lines.with("Faro summary").size());
+    String line = lines.with("Faro summary").get(0);
+    assertTrue(line.startsWith("INFO Faro summary of executor 1 on host-1, reported 7 s before its end: "), line);
+    assertTrue(line.contains(" remoteBlocks.tcp=3 "), line);
+    collector.ended();
+    assertEquals(2, lines.with("Faro summary").size());
+    assertTrue(lines.with("Faro summary").get(1).contains("executor 2 on host-2, reported 5 s ago: "));
   }
 
   @Test

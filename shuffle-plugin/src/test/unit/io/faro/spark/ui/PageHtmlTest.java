@@ -71,7 +71,7 @@ class PageHtmlTest {
     String page = page(Collections.singletonList(executor),
         Collections.singletonList(Figures.shuffle(7, "remoteBytes.tcp", 99, Traffic.SLOWEST, 2_000_000)));
     Document document = parsed(page);
-    assertEquals(4, document.getElementsByTagName("table").getLength());
+    assertEquals(5, document.getElementsByTagName("table").getLength());
     assertEquals(2, document.getElementsByTagName("svg").getLength());
     assertTrue(page.contains("data-remote-bytes=\"5242880\""), page);
     assertTrue(page.contains(">1,234,567<"), page);
@@ -83,7 +83,9 @@ class PageHtmlTest {
   @Test
   void columnsWithoutACounterAreLeftOut() throws Exception {
     assertFalse(heads(page(Figures.executor("1", "remoteBlocks.tcp", 1))).contains("Major faults"));
-    assertTrue(heads(page(Figures.executor("1", "region.majorFaults", 0))).contains("Major faults"));
+    assertFalse(heads(page(Figures.executor("1", "region.majorFaults", 0))).contains("Major faults"));
+    assertTrue(heads(page(Figures.executor("1", "region.majorFaults", 1))).contains("Major faults"));
+    assertFalse(heads(page(Figures.executor("1", "remoteBlocks.tcp", 1))).contains("Left to Spark because of"));
   }
 
   @Test
@@ -120,9 +122,41 @@ class PageHtmlTest {
         7, Traffic.TASK_WAIT, 3_000_000, Traffic.REQUEST_NANOS, 2_500_000, Traffic.SLOWEST, 1_000_000);
     String page = page(Collections.emptyList(), Collections.singletonList(shuffle));
     List<String> heads = heads(page);
-    assertEquals(Arrays.asList("Shuffle", "Blocks left to Spark", "Tasks waited", "Requests", "Requests took",
+    assertEquals(Arrays.asList("Shuffle", "Tasks waited", "Requests", "Requests took",
         "Slowest request"), heads);
     assertTrue(page.contains(">3.0 ms<") && page.contains(">2.5 ms<") && page.contains(">1.0 ms<"), page);
+  }
+
+  @Test
+  void aBarIsAsLongAsItsBytes() throws Exception {
+    ExecutorFigures many = Figures.executor("1", "remoteBlocks.tcp", 900, "remoteBytes.tcp", 50);
+    ExecutorFigures large = Figures.executor("2", "remoteBlocks.tcp", 1, "remoteBytes.tcp", 100);
+    String page = page(Arrays.asList(many, large), Collections.emptyList());
+    assertTrue(page.indexOf(">executor 2<") < page.indexOf(">executor 1<"), page);
+    assertTrue(page.contains("width=\"560.0\"") && page.contains("width=\"280.0\""), page);
+  }
+
+  @Test
+  void aQueryWithFaroSwitchedOffSaysSo() throws Exception {
+    ShuffleFigures with = Figures.shuffle(7, "remoteBlocks.tcp", 1, "remoteBytes.tcp", 9);
+    ShuffleFigures without = Figures.shuffle(8, Traffic.TASK_WAIT, 9);
+    without.query = 3;
+    without.sparks = true;
+    String page = page(Collections.emptyList(), Arrays.asList(with, without));
+    String text = parsed(page).getDocumentElement().getTextContent();
+    assertTrue(text.contains("1 shuffle was fetched by Spark alone, because Faro was switched off there"), text);
+    assertFalse(text.contains("Nothing was left"), text);
+    assertEquals(2, page.split(">all: Faro off<", -1).length - 1, page);
+  }
+
+  @Test
+  void thePageSaysOnHowManyExecutorsFaroRuns() throws Exception {
+    ExecutorFigures runs = Figures.executor("1", "requests", 1);
+    ExecutorFigures not = Figures.executor("2");
+    not.problem = EVIL;
+    assertTrue(channel(runs, not).contains("Faro runs on 1 of 2 executors; 1 does not: " + EVIL + "."));
+    assertTrue(channel(runs, not.asRemoved()).contains("Faro runs on 1 of 1 executor."));
+    assertTrue(channel(runs.asRemoved(), not.asRemoved()).contains("Faro runs on 1 of 2 executors;"));
   }
 
   @Test
@@ -197,7 +231,7 @@ class PageHtmlTest {
 
   @Test
   void aLegendNamesWhatIsDrawn() {
-    String page = page(Figures.executor("1", "remoteBlocks.shm", 3, "pool.leasedBytes", 2, "pool.mappedBytes", 2,
+    String page = page(Figures.executor("1", "remoteBytes.shm", 3, "pool.leasedBytes", 2, "pool.mappedBytes", 2,
         "pool.limitBytes", 2));
     assertTrue(page.contains(Bars.Part.SHM.label) && page.contains(Bars.Part.IN_USE.label), page);
     for (Bars.Part none : new Bars.Part[] {Bars.Part.VERBS, Bars.Part.TAKEN, Bars.Part.CAP}) {
