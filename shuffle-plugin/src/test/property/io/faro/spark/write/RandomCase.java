@@ -20,6 +20,8 @@ final class RandomCase implements AutoCloseable {
   final long memoryBytes;
   /** A task has so many rows in memory at most; 0: any number. */
   final int maxRows;
+  /** Spark would take its writer for few partitions. */
+  final boolean few;
   private final TreeMap<String, String> settings = new TreeMap<>();
   private final boolean hasNeighbour;
   private final int every;
@@ -48,6 +50,8 @@ final class RandomCase implements AutoCloseable {
     // Buffers take four of Spark's pages at most; Faro leaves shuffles of more partitions than that to Spark's writer.
     settings.put("spark.buffer.pageSize", partitions > 500 ? "8m" : one(random, "1m", "2m", "8m"));
     rows = new RandomRows(random, partitions, Sizes.values()[random.nextInt(Sizes.values().length)]);
+    few = random.nextBoolean() && partitions <= 200;
+    settings.put("spark.shuffle.sort.bypassMergeThreshold", few ? "200" : "0");
     maxRows = random.nextInt(3) == 0 ? 1 + rows.count / (1 + random.nextInt(10)) : 0;
     if (maxRows > 0) {
       settings.put("spark.shuffle.spill.numElementsForceSpillThreshold", Integer.toString(maxRows));
@@ -78,7 +82,7 @@ final class RandomCase implements AutoCloseable {
 
   /** Nothing makes the task spill. */
   boolean hasRoom() {
-    return !hasNeighbour && maxRows == 0 && memoryBytes >= 64 * MIB;
+    return few || !hasNeighbour && maxRows == 0 && memoryBytes >= 64 * MIB;
   }
 
   @Override
