@@ -50,8 +50,6 @@ final class RandomCase implements AutoCloseable {
     // Buffers take four of Spark's pages at most; Faro leaves shuffles of more partitions than that to Spark's writer.
     settings.put("spark.buffer.pageSize", partitions > 500 ? "8m" : one(random, "1m", "2m", "8m"));
     rows = new RandomRows(random, partitions, Sizes.values()[random.nextInt(Sizes.values().length)]);
-    few = random.nextBoolean() && partitions <= 200;
-    settings.put("spark.shuffle.sort.bypassMergeThreshold", few ? "200" : "0");
     maxRows = random.nextInt(3) == 0 ? 1 + rows.count / (1 + random.nextInt(10)) : 0;
     if (maxRows > 0) {
       settings.put("spark.shuffle.spill.numElementsForceSpillThreshold", Integer.toString(maxRows));
@@ -61,6 +59,8 @@ final class RandomCase implements AutoCloseable {
     every = 1 + random.nextInt(1 + rows.count / 4);
     onSpill = OnSpill.values()[random.nextInt(OnSpill.values().length)];
     neighbourSeed = random.nextLong();
+    few = random.nextBoolean() && partitions <= 200;
+    settings.put("spark.shuffle.sort.bypassMergeThreshold", few ? "200" : "0");
     conf = spark.conf(codec);
     settings.forEach(conf::set);
     settings.put("codec", codec);
