@@ -61,8 +61,8 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
    * partitions; {@code rowBlocks} counts row blocks.
    */
   RowShuffleWriter(WriterConf conf, ShuffleDependency<K, V, ?> dependency, long mapId, SQLMetric dataSize,
-      int packedFields, boolean few, TaskContext context, ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver,
-      Supplier<StagedOutput> stage, LongConsumer rowBlocks) {
+      int packedFields, boolean few, TaskContext context, ShuffleWriteMetricsReporter metrics,
+      IndexShuffleBlockResolver resolver, Supplier<StagedOutput> stage, LongConsumer rowBlocks) {
     this.conf = conf;
     this.dependency = dependency;
     this.mapId = mapId;
