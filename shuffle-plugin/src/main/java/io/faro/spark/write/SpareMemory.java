@@ -10,7 +10,7 @@ import org.apache.spark.memory.TaskMemoryManager;
  */
 final class SpareMemory {
   /** That a task takes at most, and that it leaves free: others may take some after a look at it. */
-  static final long MAX_BYTES = 16L << 20;
+  static final long MAX_BYTES = 8L << 20;
   /** Spark gives a task its share at least; four pages are at most that much of it, also if storage has its half. */
   private static final int PAGES = 4;
 

@@ -112,7 +112,7 @@ class SpareMemoryTest {
 
   @Test
   void fewPartitionsEvictNothing() throws IOException {
-    for (long free : new long[] {0, MIB, 16 * MIB, 20 * MIB, 100 * MIB}) {
+    for (long free : new long[] {0, MIB, 8 * MIB, 12 * MIB, 100 * MIB}) {
       cache(ALL_BYTES - free);
       long peak = peakOfFew(64 * MIB);
       assertEquals(0, store.evicted, "bytes evicted with " + free + " free");
@@ -126,8 +126,8 @@ class SpareMemoryTest {
   @Test
   void whatIsSpareIsUsed() throws IOException {
     cache(100 * MIB);
-    long peak = peakOfFew(10 * MIB);
-    assertTrue(peak > 9 * MIB, peak + " bytes");
+    long peak = peakOfFew(6 * MIB);
+    assertTrue(peak > 5 * MIB, peak + " bytes");
     assertEquals(1, names, "files");
   }
 
@@ -170,14 +170,14 @@ class SpareMemoryTest {
         BlockCompressor none = BlockCompressor.open(RowCodec.NONE, 1, BLOCK_BYTES);
         PartitionBuffers buffers = new PartitionBuffers(memory, PARTITIONS, BLOCK_BYTES, PARTITIONS * BLOCK_BYTES, none,
             files, new SpareMemory(all, memory))) {
-      for (int i = 0; i < 8 * MIB / ROW_BYTES; i++) {
+      for (int i = 0; i < 6 * MIB / ROW_BYTES; i++) {
         buffers.add(i % PARTITIONS, row, Platform.BYTE_ARRAY_OFFSET, ROW_BYTES);
       }
-      assertTrue(memory.getMemoryConsumptionForThisTask() > 6 * MIB);
+      assertTrue(memory.getMemoryConsumptionForThisTask() > 4 * MIB);
       assertEquals(ALL_BYTES, operator.acquireMemory(ALL_BYTES));
       assertEquals(0, buffers.getUsed());
       operator.freeMemory(operator.getUsed());
-      assertEquals(2 * (8 * MIB / ROW_BYTES) * (ROW_BYTES + 4), Arrays.stream(write(buffers, 8 * MIB)).sum());
+      assertEquals(2 * (6 * MIB / ROW_BYTES) * (ROW_BYTES + 4), Arrays.stream(write(buffers, 6 * MIB)).sum());
     }
     assertEquals(0, memory.getMemoryConsumptionForThisTask());
   }
