@@ -39,7 +39,20 @@ SCENARIOS = [
         must_count=("rowWriters", "sparkWriters.partitions"),
         must_not_count=OTHER_WRITERS,
     ),
-    # As before, in memory outside the heap; and spills after so many rows, checksums included. Then
+    # Two executors whose memory, 60 MiB each, is full of cached blocks. Without compression the
+    # rows are far more than that.
+    Scenario(
+        "writer-cached",
+        ["writerKeepsCached"],
+        {
+            "spark.executor.memory": "512m",
+            "spark.memory.fraction": "0.3",
+            "spark.shuffle.compress": "false",
+        },
+        must_count=("rowWriters",),
+        must_not_count=SPARK_WRITERS,
+    ),
+    # With little memory, outside the heap; and spills after so many rows, checksums included. Then
     # no room on the disk, and one of two local directories becomes a file.
     Scenario(
         "writer-off-heap",

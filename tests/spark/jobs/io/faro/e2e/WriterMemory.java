@@ -2,13 +2,17 @@ package io.faro.e2e;
 
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.storage.RDDInfo;
+import org.apache.spark.storage.StorageLevel;
 
 /** Map tasks of Spark SQL that have too little memory for what they write. */
 final class WriterMemory {
@@ -19,6 +23,7 @@ final class WriterMemory {
     static void register(Map<String, Jobs.Case> cases) {
         cases.put("writerSpills", c -> spills(c));
         cases.put("writerBeside", c -> beside(c.spark));
+        cases.put("writerKeepsCached", c -> keepsCached(c));
     }
 
     /** The output of one task is more than ten times the memory that it gets. */
@@ -48,6 +53,41 @@ final class WriterMemory {
             Check.equal("records written", rows, map.shuffleWriteMetrics().recordsWritten());
         }, c);
         LocalFiles.awaitNoneUnfinished(c.jsc);
+    }
+
+    /**
+     * Blocks are cached until the executors' memory is full, far beyond the part that Spark keeps for storage. Shuffles
+     * of few partitions, of more rows than all that memory, evict none of them: Spark's writer of few partitions takes
+     * no execution memory, and Faro's only what is spare. By hash, because Spark sorts rows that it deals out in turn.
+     */
+    private static void keepsCached(Jobs.Context c) throws Exception {
+        int blocks = 160;
+        JavaRDD<byte[]> cached = c.jsc.parallelize(new ArrayList<>(Collections.nCopies(blocks, 1 << 20)), blocks)
+            .map(bytes -> new byte[bytes]).persist(StorageLevel.MEMORY_ONLY());
+        Check.equal("blocks", (long) blocks, cached.count());
+        int before = cachedBlocks(c);
+        Check.that(before + " blocks of " + blocks + ": there is room for all, or for hardly any",
+            before >= blocks / 2 && before < blocks);
+        WriterCases.with(c.spark, WriterCases.ADAPTIVE, "false", context -> {
+            for (int partitions : new int[] {20, 190}) {
+                long rows = 400_000;
+                Row row = c.spark.range(0, rows, 1, 2)
+                    .selectExpr("id", "repeat(sha2(cast(id as string), 256), 8) t")
+                    .repartition(partitions, new Column("id"))
+                    .selectExpr("count(*)", "sum(id)", "sum(length(t))").collectAsList().get(0);
+                Check.equal("rows", "[" + rows + "," + rows * (rows - 1) / 2 + "," + rows * 512 + "]", row.toString());
+                Check.equal("blocks cached after a shuffle of " + partitions, before, cachedBlocks(c));
+            }
+        }, c);
+        cached.unpersist(true);
+    }
+
+    private static int cachedBlocks(Jobs.Context c) {
+        int cached = 0;
+        for (RDDInfo rdd : c.jsc.sc().getRDDStorageInfo()) {
+            cached += rdd.numCachedPartitions();
+        }
+        return cached;
     }
 
     /** In one task: two sorts and a join, an aggregation, one more sort, and the writer. */

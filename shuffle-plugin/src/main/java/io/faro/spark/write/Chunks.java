@@ -28,7 +28,9 @@ final class Chunks {
   private int[] nexts = new int[64];
   private int count;
   private long bytes;
-  /** Bytes of the last page that are used. */
+  /** The page that is being filled; those after it are empty. */
+  private int current;
+  /** Bytes of the current page that are used. */
   private int used;
 
   Chunks(int partitions) {
@@ -50,23 +52,33 @@ final class Chunks {
     return firsts[partition] != NONE;
   }
 
-  /** Returns whether the last page has so much room. */
+  /** Returns whether a page has so much room. */
   boolean fits(int length) {
-    return !pages.isEmpty() && pages.get(pages.size() - 1).size() - used >= length;
+    if (pages.isEmpty()) {
+      return false;
+    } else if (pages.get(current).size() - used >= length) {
+      return true;
+    } else if (current + 1 == pages.size() || pages.get(current + 1).size() < length) {
+      return false;
+    }
+    current++;
+    used = 0;
+    return true;
   }
 
   void addPage(MemoryBlock page) {
     pages.add(page);
+    current = pages.size() - 1;
     used = 0;
   }
 
   /** Returns where the next block goes: {@code null} is the base of memory outside the heap. */
   Object base() {
-    return pages.get(pages.size() - 1).getBaseObject();
+    return pages.get(current).getBaseObject();
   }
 
   long offset() {
-    return pages.get(pages.size() - 1).getBaseOffset() + used;
+    return pages.get(current).getBaseOffset() + used;
   }
 
   /** Adds the {@code length} bytes that the caller wrote at {@link #offset} as a block of that partition. */
@@ -77,7 +89,7 @@ final class Chunks {
       lengths = Arrays.copyOf(lengths, 2 * count);
       nexts = Arrays.copyOf(nexts, 2 * count);
     }
-    pageOf[count] = pages.size() - 1;
+    pageOf[count] = current;
     offsets[count] = used;
     lengths[count] = length;
     nexts[count] = NONE;
@@ -103,10 +115,16 @@ final class Chunks {
   List<MemoryBlock> clear() {
     List<MemoryBlock> freed = new ArrayList<>(pages);
     pages.clear();
+    rewind();
+    return freed;
+  }
+
+  /** Forgets all blocks and keeps the pages for the next ones. */
+  void rewind() {
     Arrays.fill(firsts, NONE);
     count = 0;
     bytes = 0;
+    current = 0;
     used = 0;
-    return freed;
   }
 }

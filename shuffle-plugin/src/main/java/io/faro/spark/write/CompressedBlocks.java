@@ -94,8 +94,18 @@ final class CompressedBlocks {
     return Math.max(Math.max(PAGE_BYTES, chunks.bytes() / PAGES), maxLength);
   }
 
-  /** Appends the blocks of a partition, and one of the {@code bytes} bytes that its buffer has, if any. */
-  void append(int partition, Object from, long offset, int bytes, boolean insideRow, PartitionFile out)
+  /** Writes the block that waits, which is a partition's next one, to its file. */
+  void appendWaiting(int partition, PartitionFiles to) throws IOException {
+    to.append(partition, block, Platform.LONG_ARRAY_OFFSET, waiting);
+    to.flush(partition);
+    saved[partition] += compressor.codecBytes() - waiting;
+  }
+
+  /**
+   * Appends the blocks of a partition, and one of the {@code bytes} bytes that its buffer has, if any. {@code began}:
+   * the file has blocks of it already, without their end.
+   */
+  void append(int partition, Object from, long offset, int bytes, boolean insideRow, boolean began, PartitionFile out)
       throws IOException {
     appendBlocks(partition, out);
     if (bytes > 0) {
@@ -103,7 +113,7 @@ final class CompressedBlocks {
       out.append(partition, block, Platform.LONG_ARRAY_OFFSET, length);
       saved[partition] += compressor.codecBytes() - length;
     }
-    if (bytes > 0 || chunks.has(partition)) {
+    if (began || bytes > 0 || chunks.has(partition)) {
       out.append(partition, compressor.end());
     }
   }
@@ -118,6 +128,16 @@ final class CompressedBlocks {
 
   private void appendBlocks(int partition, PartitionFile out) throws IOException {
     chunks.visit(partition, (page, offset, length) -> out.append(partition, page, offset, length));
+  }
+
+  /** Moves all blocks to the partitions' files. The pages are kept for the next ones. */
+  void moveTo(PartitionFiles files) throws IOException {
+    for (int i = 0; i < saved.length; i++) {
+      int partition = i;
+      chunks.visit(i, (page, offset, length) -> files.append(partition, page, offset, length));
+      files.flush(i);
+    }
+    chunks.rewind();
   }
 
   boolean isEmpty() {

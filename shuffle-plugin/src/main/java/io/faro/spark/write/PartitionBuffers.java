@@ -17,8 +17,10 @@ import org.apache.spark.unsafe.memory.MemoryBlock;
  * The rows of one map output while it is written: a buffer for each partition, whose bytes become a compressed block
  * ({@link CompressedBlocks}) when it is full. Buffers and blocks are pages of the task's memory in Spark's account.
  * Where Spark has no page left, or another consumer of the task needs memory, everything goes to a spill, and
- * {@link #writeTo} joins the spills and what is in memory. For the task's thread. What each row uses is in fields of
- * this class, because an object in between would cost each row an access.
+ * {@link #writeTo} joins the spills and what is in memory. Where Spark's own writer would take no execution memory,
+ * because there are few partitions, this one takes none from others: the buffers are arrays, as that writer's, blocks
+ * are in {@link SpareMemory}, and where there is none they go to {@link PartitionFiles}. For the task's thread. What
+ * each row uses is in fields of this class, because an object in between would cost each row an access.
  */
 final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private static final boolean BIG_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.BIG_ENDIAN;
@@ -32,7 +34,11 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final Thread owner = Thread.currentThread();
   private final int partitions;
   private final BlockCompressor compressor;
+  /** {@code null}: {@code files} takes what has no memory. */
   private final Spills spills;
+  /** {@code null}: {@code spills} does. */
+  private final PartitionFiles files;
+  private final SpareMemory spare;
   private final SpillLimits limits;
   private final BufferSizes sizes;
   private final CompressedBlocks blocks;
@@ -57,10 +63,23 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
    */
   PartitionBuffers(TaskMemoryManager memory, int partitions, int blockBytes, long maxBytes, SpillLimits limits,
       BlockCompressor compressor, Spills spills) {
+    this(memory, partitions, blockBytes, maxBytes, limits, compressor, spills, null, null);
+  }
+
+  /** The same for few partitions: without execution memory that is not spare. */
+  PartitionBuffers(TaskMemoryManager memory, int partitions, int blockBytes, long maxBytes, BlockCompressor compressor,
+      PartitionFiles files, SpareMemory spare) {
+    this(memory, partitions, blockBytes, maxBytes, SpillLimits.NONE, compressor, null, files, spare);
+  }
+
+  private PartitionBuffers(TaskMemoryManager memory, int partitions, int blockBytes, long maxBytes,
+      SpillLimits limits, BlockCompressor compressor, Spills spills, PartitionFiles files, SpareMemory spare) {
     super(memory, MIN_PAGE_BYTES, memory.getTungstenMemoryMode());
     this.partitions = partitions;
     this.compressor = compressor;
     this.spills = spills;
+    this.files = files;
+    this.spare = spare;
     this.limits = limits;
     sizes = new BufferSizes(partitions, blockBytes, maxBytes);
     blocks = new CompressedBlocks(partitions, blockBytes, compressor);
@@ -126,7 +145,12 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   /** Gives the buffers their smallest size. */
   private void open() {
     int first = sizes.first();
-    setPage(allocatePage((long) first * partitions), first);
+    long bytes = (long) first * partitions;
+    setPage(files == null ? allocatePage(bytes) : array(bytes), first);
+  }
+
+  private static MemoryBlock array(long bytes) {
+    return MemoryBlock.fromLongArray(new long[(int) (bytes / Long.BYTES)]);
   }
 
   private void setPage(MemoryBlock of, int roomOfEach) {
@@ -149,7 +173,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     }
     long now = (long) room * partitions;
     long wanted = (long) larger * partitions;
-    MemoryBlock next = pageOrNull(wanted);
+    MemoryBlock next = files == null ? pageOrNull(wanted) : array(wanted);
     if (next == null || page == null) {
       sizes.refused(wanted, now, rowBytes);
       if (next != null) {
@@ -163,7 +187,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     }
     MemoryBlock last = page;
     setPage(next, larger);
-    freePage(last);
+    freeBuffers(last);
     return true;
   }
 
@@ -216,14 +240,32 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private void flush(int partition) throws IOException {
     long from = start + (long) partition * room;
     if (!blocks.add(partition, base, from, filled[partition], insideRow.get(partition))) {
-      MemoryBlock next = blockPage();
-      if (next == null) {
+      MemoryBlock next = files == null ? blockPage() : sparePage();
+      if (next != null) {
+        blocks.addInPage(next, partition);
+        peak = Math.max(peak, getUsed());
+      } else if (files == null) {
         return;
+      } else {
+        moveBlocks();
+        blocks.appendWaiting(partition, files);
       }
-      blocks.addInPage(next, partition);
-      peak = Math.max(peak, getUsed());
     }
     empty(partition);
+  }
+
+  /** Returns a page for blocks that nobody else has to give up; {@code null} if there is none. */
+  private MemoryBlock sparePage() {
+    long bytes = blocks.pageBytes();
+    return spare.has(bytes, getUsed()) ? pageOrNull(bytes) : null;
+  }
+
+  /** Moves the blocks to the partitions' files, and frees their pages if memory has become short meanwhile. */
+  private void moveBlocks() throws IOException {
+    blocks.moveTo(files);
+    if (!spare.isFree(0)) {
+      freeBlocks();
+    }
   }
 
   private void empty(int partition) {
@@ -254,20 +296,26 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
 
   /** Writes all rows that were added, and frees all memory. */
   void writeTo(PartitionFile out) throws IOException {
-    try (Spills.Open from = spills.open()) {
+    if (files == null) {
+      try (Spills.Open from = spills.open()) {
+        for (int i = 0; i < partitions; i++) {
+          from.transfer(i, out);
+          append(i, false, out);
+        }
+      }
+    } else {
       for (int i = 0; i < partitions; i++) {
-        from.transfer(i, out);
-        append(i, out);
+        append(i, files.transfer(i, out), out);
       }
     }
     out.end();
     free();
   }
 
-  /** Appends the rows of a partition that are in memory. */
-  private void append(int partition, PartitionFile out) throws IOException {
+  /** Appends the rows of a partition that are in memory; {@code began}: as {@link CompressedBlocks#append} has it. */
+  private void append(int partition, boolean began, PartitionFile out) throws IOException {
     long from = start + (long) partition * room;
-    blocks.append(partition, base, from, filled[partition], insideRow.get(partition), out);
+    blocks.append(partition, base, from, filled[partition], insideRow.get(partition), began, out);
     empty(partition);
   }
 
@@ -280,6 +328,10 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   public long spill(long size, MemoryConsumer trigger) throws IOException {
     if (Thread.currentThread() != owner) {
       return 0;
+    }
+    if (files != null) {
+      // For a page of its own the caller moves them.
+      return trigger == this ? 0 : giveBlocks();
     }
     if (trigger != this) {
       return spillAll();
@@ -297,6 +349,11 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     return freed;
   }
 
+  private long giveBlocks() throws IOException {
+    blocks.moveTo(files);
+    return freeBlocks();
+  }
+
   /** Writes everything to a spill and returns the bytes of memory that this freed. */
   private long spillAll() throws IOException {
     rowsInMemory = 0;
@@ -306,7 +363,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     }
     spills.write(file -> {
       for (int i = 0; i < partitions; i++) {
-        append(i, file);
+        append(i, false, file);
       }
     });
     long freed = free();
@@ -318,7 +375,7 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     long freed = freeBlocks();
     if (page != null) {
       freed += page.size();
-      freePage(page);
+      freeBuffers(page);
       page = null;
       base = null;
       room = 0;
@@ -326,6 +383,12 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
       insideRow.clear();
     }
     return freed;
+  }
+
+  private void freeBuffers(MemoryBlock of) {
+    if (files == null) {
+      freePage(of);
+    }
   }
 
   private long freeBlocks() {

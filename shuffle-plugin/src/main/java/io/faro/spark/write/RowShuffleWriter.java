@@ -13,6 +13,7 @@ import org.apache.spark.ShuffleDependency;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.memory.TaskMemoryManager;
 import org.apache.spark.scheduler.MapStatus;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import org.apache.spark.shuffle.ShuffleWriteMetricsReporter;
@@ -41,6 +42,7 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   /** {@code null}: nothing counts the data's size. */
   private final SQLMetric dataSize;
   private final int packedFields;
+  private final boolean few;
   private final TaskContext context;
   private final ShuffleWriteMetricsReporter metrics;
   private final IndexShuffleBlockResolver resolver;
@@ -54,15 +56,19 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   private MapStatus status;
   private boolean stopped;
 
-  /** {@code packedFields}: the columns of a row, for row blocks; {@code rowBlocks} counts those. */
+  /**
+   * {@code packedFields}: the columns of a row, for row blocks; {@code few}: Spark would take its writer for few
+   * partitions; {@code rowBlocks} counts row blocks.
+   */
   RowShuffleWriter(WriterConf conf, ShuffleDependency<K, V, ?> dependency, long mapId, SQLMetric dataSize,
-      int packedFields, TaskContext context, ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver,
-      Supplier<StagedOutput> stage, LongConsumer rowBlocks) {
+      int packedFields, boolean few, TaskContext context, ShuffleWriteMetricsReporter metrics,
+      IndexShuffleBlockResolver resolver, Supplier<StagedOutput> stage, LongConsumer rowBlocks) {
     this.conf = conf;
     this.dependency = dependency;
     this.mapId = mapId;
     this.dataSize = dataSize;
     this.packedFields = packedFields;
+    this.few = few;
     this.context = context;
     this.metrics = metrics;
     this.resolver = resolver;
@@ -77,10 +83,11 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     PartitionSums sums = new PartitionSums(conf.checksum, partitions);
     RowSums rowSums = RowSums.of(dependency);
     WriteContext writes = new WriteContext(partitions, sums, conf.sync, context::killTaskIfInterrupted);
-    Spills spills = new Spills(() -> blocks.diskBlockManager().createTempShuffleBlock()._2(), writes);
-    try (BlockCompressor compressor = compressor();
-        PartitionBuffers buffers = new PartitionBuffers(context.taskMemoryManager(), partitions, blockBytes(),
-            conf.maxBytes(context.taskMemoryManager().pageSizeBytes()), conf.limits, compressor, spills)) {
+    Supplier<File> names = () -> blocks.diskBlockManager().createTempShuffleBlock()._2();
+    try (Spills spills = new Spills(names, writes);
+        PartitionFiles files = new PartitionFiles(names, writes);
+        BlockCompressor compressor = compressor();
+        PartitionBuffers buffers = buffers(partitions, compressor, spills, files)) {
       try {
         metrics.incRecordsWritten(add(records, partitioner, rowSums, buffers));
         commit(buffers, writes);
@@ -93,9 +100,17 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
         of.incMemoryBytesSpilled(spills.memoryBytes());
         of.incDiskBytesSpilled(spills.diskBytes());
       }
-    } finally {
-      spills.close();
     }
+  }
+
+  private PartitionBuffers buffers(int partitions, BlockCompressor compressor, Spills spills, PartitionFiles files) {
+    TaskMemoryManager memory = context.taskMemoryManager();
+    long page = memory.pageSizeBytes();
+    return few
+        ? new PartitionBuffers(memory, partitions, blockBytes(), conf.maxBytesOfFew(partitions, page), compressor,
+            files, new SpareMemory(SparkEnv.get().memoryManager(), memory))
+        : new PartitionBuffers(
+            memory, partitions, blockBytes(), conf.maxBytes(page), conf.limits, compressor, spills);
   }
 
   /**

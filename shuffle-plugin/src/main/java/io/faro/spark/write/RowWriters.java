@@ -16,6 +16,7 @@ import org.apache.spark.shuffle.BaseShuffleHandle;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;
 import org.apache.spark.shuffle.ShuffleHandle;
 import org.apache.spark.shuffle.ShuffleWriteMetricsReporter;
+import org.apache.spark.shuffle.sort.BypassMergeSortShuffleHandle;
 import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -85,8 +86,9 @@ public final class RowWriters {
     }
     rowWriters.run();
     int packed = packs.getAsBoolean() ? fields(dependency.serializer()) : RowShuffleWriter.NOT_PACKED;
+    boolean few = handle instanceof BypassMergeSortShuffleHandle;
     return new RowShuffleWriter<>(
-        conf, dependency, mapId, size, packed, context, metrics, resolver, stage, rowBlocks);
+        conf, dependency, mapId, size, packed, few, context, metrics, resolver, stage, rowBlocks);
   }
 
   /** Returns why Spark's own writer is to be used; {@code null}: it is not. */

@@ -6,6 +6,8 @@ import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings that make a writer spill although there is memory. */
 final class SpillLimits {
+  static final SpillLimits NONE = new SpillLimits(Long.MAX_VALUE, Long.MAX_VALUE);
+
   private final long rows;
   private final long bytes;
 

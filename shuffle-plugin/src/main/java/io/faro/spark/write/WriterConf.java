@@ -26,6 +26,8 @@ final class WriterConf {
   final int zstdLevel;
   /** Bytes that one block holds before it is compressed: a multiple of 8. */
   final int blockBytes;
+  /** Bytes of a buffer of Spark's writer for few partitions. */
+  private final long fileBufferBytes;
   final SpillLimits limits;
 
   /** {@code wanted}: {@code spark.faro.writer} is auto. */
@@ -43,6 +45,7 @@ final class WriterConf {
         : codec == RowCodec.ZSTD ? FRAME_BYTES : PLAIN_BYTES;
     long max = Math.min(MAX_BUFFER_BYTES, block) / Long.BYTES * Long.BYTES;
     blockBytes = (int) Math.max(BufferSizes.MIN_ROOM, max);
+    fileBufferBytes = SparkSettings.bytes(conf, "spark.shuffle.file.buffer", ByteUnit.KiB, 32 << 10);
     limits = new SpillLimits(conf);
   }
 
@@ -57,5 +60,14 @@ final class WriterConf {
   /** Maximum bytes of one task's buffers: less where tasks have little memory, by Spark's size of a page. */
   long maxBytes(long pageBytes) {
     return Math.min(MAX_BUFFER_BYTES, PAGES * pageBytes);
+  }
+
+  /**
+   * The same where Spark's writer for few partitions would write: no more than it has for each of them, a buffer of its
+   * file and a codec's two.
+   */
+  long maxBytesOfFew(int partitions, long pageBytes) {
+    long each = fileBufferBytes + (codec == RowCodec.NONE ? 0 : 2L * blockBytes);
+    return Math.min(maxBytes(pageBytes), partitions * each);
   }
 }

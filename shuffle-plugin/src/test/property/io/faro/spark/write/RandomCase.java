@@ -20,6 +20,8 @@ final class RandomCase implements AutoCloseable {
   final long memoryBytes;
   /** A task has so many rows in memory at most; 0: any number. */
   final int maxRows;
+  /** Spark would take its writer for few partitions. */
+  final boolean few;
   private final TreeMap<String, String> settings = new TreeMap<>();
   private final boolean hasNeighbour;
   private final int every;
@@ -57,6 +59,8 @@ final class RandomCase implements AutoCloseable {
     every = 1 + random.nextInt(1 + rows.count / 4);
     onSpill = OnSpill.values()[random.nextInt(OnSpill.values().length)];
     neighbourSeed = random.nextLong();
+    few = random.nextBoolean() && partitions <= 200;
+    settings.put("spark.shuffle.sort.bypassMergeThreshold", few ? "200" : "0");
     conf = spark.conf(codec);
     settings.forEach(conf::set);
     settings.put("codec", codec);
@@ -78,7 +82,7 @@ final class RandomCase implements AutoCloseable {
 
   /** Nothing makes the task spill. */
   boolean hasRoom() {
-    return !hasNeighbour && maxRows == 0 && memoryBytes >= 64 * MIB;
+    return few || !hasNeighbour && maxRows == 0 && memoryBytes >= 64 * MIB;
   }
 
   @Override

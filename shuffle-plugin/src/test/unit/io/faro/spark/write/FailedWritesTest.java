@@ -50,8 +50,9 @@ class FailedWritesTest {
     spark.close();
   }
 
+  /** With Spark's writer for few partitions out of the way, and so with spills. */
   private static SparkConf conf(String codec) {
-    SparkConf conf = spark.conf(codec);
+    SparkConf conf = spark.conf(codec).set("spark.shuffle.sort.bypassMergeThreshold", "0");
     spark.use(conf);
     return conf;
   }
@@ -171,6 +172,37 @@ class FailedWritesTest {
     assertEquals(Collections.emptyList(), descriptors());
   }
 
+  /** No execution memory is to be had, so that blocks go to the partitions' files. */
+  @Test
+  void aPartitionsFileThatCannotBeWritten() throws Exception {
+    MapTask task = new MapTask(spark.context, fewPartitions(), PARTITIONS, MapTask.FARO, 1);
+    withoutDirectories(task);
+    assertEquals(0, task.metrics.peakExecutionMemory());
+    nothingIsLeft(task);
+    assertEquals(Collections.emptyList(), descriptors());
+  }
+
+  /** Small blocks, so that each partition has some. */
+  private static SparkConf fewPartitions() {
+    return conf("lz4").set("spark.shuffle.sort.bypassMergeThreshold", "200")
+        .set("spark.io.compression.lz4.blockSize", "1k");
+  }
+
+  @Test
+  void aKilledTaskEndsAtItsNextWriteToAPartitionsFile() throws Exception {
+    MapTask task = new MapTask(spark.context, fewPartitions(), PARTITIONS, MapTask.FARO, 1);
+    int[] last = new int[1];
+    assertThrows(TaskKilledException.class, () -> task.write(with(i -> {
+      last[0] = i;
+      if (i == 8_000) {
+        task.context.markInterrupted("killed by the test");
+      }
+    })));
+    assertTrue(last[0] < rows.count - 1, "it took all rows");
+    nothingIsLeft(task);
+    assertEquals(Collections.emptyList(), descriptors());
+  }
+
   /** The index file's name is a directory's, so that Spark's resolver fails after the data file was written. */
   @Test
   void aCommitThatFails() throws Exception {
@@ -245,6 +277,7 @@ class FailedWritesTest {
     for (int i = 0; i < 200; i++) {
       SparkConf conf = confs[random.nextInt(3)].clone()
           .set("spark.memory.offHeap.enabled", Boolean.toString(random.nextBoolean()))
+          .set("spark.shuffle.sort.bypassMergeThreshold", random.nextInt(3) == 0 ? "200" : "0")
           .set("spark.shuffle.spill.numElementsForceSpillThreshold", random.nextBoolean() ? "1000" : "100000");
       spark.use(conf);
       MapTask task = task(conf);
