@@ -142,7 +142,7 @@ fn loans_beside_hand_overs_removals_and_ends() {
         reader.close();
     };
     std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..2).map(|_| scope.spawn(&borrows)).collect();
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(borrows)).collect();
         let mut turn = 0;
         while right.load(Relaxed) < 2_000 && readers.iter().all(|one| !one.is_finished()) {
             turn += 1;

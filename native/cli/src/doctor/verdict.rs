@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(code(&[&note, &none], FabricSetting::Auto), 0);
         assert_eq!(code(&[&note, &none], FabricSetting::Verbs), 2);
         assert_eq!(code(&[&none, &bad], FabricSetting::Auto), 2);
-        let verdict = DoctorVerdict::of(&[none.clone()], FabricSetting::Auto);
+        let verdict = DoctorVerdict::of(std::slice::from_ref(&none), FabricSetting::Auto);
         assert!(
             verdict.line().contains("works over TCP"),
             "{}",
