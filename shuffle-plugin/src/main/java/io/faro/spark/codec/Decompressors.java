@@ -34,8 +34,8 @@ final class Decompressors {
   }
 
   /**
-   * Refuses a match with offset 0, which no encoder writes: LZ4's own decoders copy whatever their buffer has there, and
-   * native code's refuses it. Called for what has decompressed, so each sequence is whole.
+   * Refuses a match with offset 0, which no encoder writes: LZ4's own decoders copy whatever their buffer has there,
+   * and native code's refuses it. Called for what has decompressed, so each sequence is whole.
    */
   private static void checkOffsets(byte[] from, int start, int end) throws BlockFault {
     int at = start;
