@@ -1,5 +1,5 @@
 //! Threads of one application for what its disk may keep waiting: a disk that hangs, or a file whose opening waits,
-//! stops no other application. Who asks waits for a bounded time.
+//! stops no other application. A caller waits for a bounded time.
 
 use faro_sync::{clock, lock, panic_message, wait_timeout, Condvar, Mutex};
 use std::collections::VecDeque;
@@ -66,8 +66,8 @@ impl Disk {
         self.add(Box::new(work)).map(|_| ())
     }
 
-    /// Waits for what `work` returns. What is not begun in time is not done; what has begun goes on, and its value is
-    /// dropped.
+    /// Waits for the value of `work`. Work that has not begun in time is not done; work that has begun goes on, and its
+    /// value is dropped.
     ///
     /// # Errors
     /// `Late`, `Thread`.

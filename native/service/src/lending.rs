@@ -6,6 +6,7 @@
 //! ended for its reader's silence is kept here until then.
 
 use crate::message::Key;
+use crate::shares::fits;
 use faro_sync::{clock, lock, Arc, Mutex};
 use rustix::ioctl::{ioctl, Getter, Opcode};
 use rustix::net::{shutdown, Shutdown};
@@ -64,8 +65,7 @@ impl Lending {
         })
     }
 
-    /// Counts so many more, if the application then has no more than are left free: one alone has half of all, and one
-    /// that comes always finds some. Otherwise how many are on their way.
+    /// Counts so many more, if they fit the application's share ([`fits`]). Otherwise returns how many are on their way.
     pub(crate) fn take(
         self: &Arc<Self>,
         application: Key,
@@ -81,7 +81,7 @@ impl Lending {
     fn count(self: &Arc<Self>, application: Key, files: usize) -> Result<LoanCount, usize> {
         let mut counts = lock(&self.counts);
         let of = counts.of.get(&application).copied().unwrap_or(0);
-        if of + files > self.max.saturating_sub(counts.all + files) {
+        if !fits(of, files, counts.all, self.max) {
             return Err(counts.all);
         }
         counts.all += files;
@@ -118,7 +118,7 @@ impl Lending {
             if !one.is_ended && now.saturating_duration_since(one.at) >= TAKE_WAIT {
                 one.is_ended = true;
                 log::debug!("a reader leaves {} files in its socket", one.files.files);
-                // What is in the reader's socket stays there until it closes it.
+                // The files stay in the reader's socket until the reader closes it.
                 let _ = shutdown(&*one.socket, Shutdown::Both);
             }
             sent.push(one);

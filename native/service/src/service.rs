@@ -73,7 +73,7 @@ struct NewApplication {
     key: Key,
     hello: Hello,
     owner: u32,
-    /// What was known of it.
+    /// Its state before.
     before: Option<Known>,
     /// One that makes room for it.
     goes: Option<Arc<Application>>,
@@ -526,7 +526,7 @@ impl Service {
     }
 }
 
-/// Looks at what a service before this one has left, in the background. What is wanted earlier is looked at then.
+/// Checks the outputs that an earlier service has left, in the background. An output that is needed earlier is checked then.
 fn look_at(known: &Known) {
     let Known::Left(left) = known else {
         return;

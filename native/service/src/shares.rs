@@ -12,6 +12,12 @@ pub(crate) fn share_of_user(users: &Users, max: usize, taken: usize) -> usize {
     }
 }
 
+/// Whether one that has `own` may take `more` of `max`, of which `all` are taken: it may then have no more than are left
+/// free. So one alone has half, and one that comes always finds some.
+pub(crate) fn fits(own: usize, more: usize, all: usize, max: usize) -> bool {
+    own + more <= max.saturating_sub(all + more)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

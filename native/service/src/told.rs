@@ -18,7 +18,7 @@ const MAX_REMOVED: usize = 1 << 16;
 
 /// The orders that were given and are not carried out yet.
 #[derive(Debug, Default)]
-struct News {
+struct PendingControl {
     /// Shuffles that were removed.
     removed: BTreeSet<u32>,
     /// Some that were taken are just being removed.
@@ -29,7 +29,7 @@ struct News {
 
 /// The place where the resolver notes it.
 #[derive(Debug, Default)]
-pub(crate) struct Told(Mutex<News>);
+pub(crate) struct Told(Mutex<PendingControl>);
 
 /// Shuffles that somebody is to remove. Until this is dropped nobody gets more of them, so a disk that hangs keeps a bounded
 /// number of them in memory.

@@ -1,5 +1,6 @@
 //! Files that are kept open because they cannot be linked: counted, of all applications and of each.
 
+use crate::shares::fits;
 use std::fs::File;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -32,8 +33,8 @@ impl HeldShare {
         Arc::new(Self { of_all, open })
     }
 
-    /// The files, counted as long as what is returned lives, if the application then has no more than are left free: one
-    /// alone has half of all, and one that comes always finds some. Otherwise how many it has open already.
+    /// Returns the files, counted as long as the value lives, if they fit the application's share ([`fits`]). Otherwise
+    /// returns how many it has open already.
     pub(super) fn take(self: &Arc<Self>, files: Vec<File>) -> Result<HeldFiles, usize> {
         let count = files.len();
         let own = self.open.fetch_add(count, Ordering::Relaxed);
@@ -43,9 +44,9 @@ impl HeldShare {
             files,
             of: Arc::clone(self),
         };
-        match own + count > self.of_all.bound.saturating_sub(all + count) {
-            true => Err(own),
-            false => Ok(held),
+        match fits(own, count, all, self.of_all.bound) {
+            true => Ok(held),
+            false => Err(own),
         }
     }
 }

@@ -74,7 +74,7 @@ pub struct Store {
     lists: AtomicU64,
 }
 
-/// What was found when an output of a service before this one was looked at.
+/// Result of checking an output that an earlier service has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LookResult {
     /// It is whole, or has gone.
@@ -101,7 +101,7 @@ impl Drop for Room<'_> {
 }
 
 impl Store {
-    /// Opens the directory of that application. What is in it counts after `scan`.
+    /// Opens the directory of that application. Its outputs count after `scan`.
     ///
     /// # Errors
     /// It cannot be opened.
@@ -291,7 +291,7 @@ impl Store {
         }
     }
 
-    /// Makes the directory again if it was removed. What was in it is lost.
+    /// Makes the directory again if it was removed. The outputs in it are lost.
     fn made_again(&self) -> io::Result<()> {
         let _making = lock(&self.making);
         if self.directory.made_again()? {
