@@ -34,7 +34,7 @@ help:
 	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
 	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/release.md)'
 	@echo 'make try     one small job on two executors: which way its bytes took, and what to look at (a minute)'
-	@echo 'make demo    stock Spark and Faro side by side: two queries, a repartition, a sort, a join (4 minutes)'
+	@echo 'make demo    stock Spark and Faro side by side: two queries, a repartition, a sort, a join (5 minutes)'
 	@echo 'make test    every distinct way through Faro: native, RDMA in a guest, Java, Spark end to end (15 to 20 minutes)'
 	@echo 'make test-all       what make test leaves out: all scenarios, Spark versions and seeds (an hour)'
 	@echo 'make test-release-candidate   what takes hours: all TPC-DS, YARN, Kubernetes, Java versions (5 hours, as root)'
