@@ -13,7 +13,7 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::{advise, json, limited, run, Made, Place};
+use support::{advise, json, limited, run, Place, SampleApplication};
 
 const RECORDED: [&str; 6] = [
     "spark-3.4",
@@ -151,10 +151,10 @@ fn a_running_applications_log_may_end_anywhere() {
 fn small_blocks_are_found_and_faro_is_not_advised_twice() {
     let place = Place::new("made");
     let one = |blocks, manager: &str| {
-        let made = Made {
+        let made = SampleApplication {
             blocks,
             properties: &format!("{{\"spark.shuffle.manager\":\"{manager}\"}}"),
-            ..Made::default()
+            ..SampleApplication::default()
         };
         let path = place.file("log", made.log().as_bytes());
         let output = advise(&[&path]);
@@ -179,7 +179,7 @@ fn small_blocks_are_found_and_faro_is_not_advised_twice() {
 #[test]
 fn the_page_is_whole_and_names_are_text() {
     let place = Place::new("page");
-    let log = place.file("log", Made::default().log().as_bytes());
+    let log = place.file("log", SampleApplication::default().log().as_bytes());
     let page = place.0.join("page.html");
     let output = run(&[log.as_os_str(), "--html".as_ref(), page.as_os_str()]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -196,7 +196,7 @@ fn long_lines_and_logs_take_constant_memory() {
         "{{\"Event\":\"org.apache.spark.sql.SparkListenerSQLExecutionStart\",\"plan\":\"{}\"}}\n",
         "x".repeat(20 << 20)
     );
-    let text = format!("{}{}", long.repeat(2), Made::default().log());
+    let text = format!("{}{}", long.repeat(2), SampleApplication::default().log());
     let path = place.file("log", text.as_bytes());
     // KiB of address space for the whole process: less than one half of the log, more than the 15 MB
     // with which it reads a short one.

@@ -1,7 +1,7 @@
 //! Queues that are full, and recover.
 
 use crate::{Bench, Rig};
-use faro_fabric::{Event, Message, Outcome, Rejected, Write};
+use faro_fabric::{Event, Message, Outcome, RejectedPost, Write};
 use faro_pool::PAGE_BYTES;
 use faro_sync::clock::now;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn stuff(rig: &mut Rig, end: (usize, faro_fabric::ConnectionId)) -> u64 {
     for id in 0..PLENTY {
         match rig.fabric(end.0).send(end.1, message(id)) {
             Ok(()) => {}
-            Err(Rejected::Full(rejected)) => {
+            Err(RejectedPost::Full(rejected)) => {
                 assert_eq!(rejected, message(id), "handed back as it was");
                 return id;
             }
@@ -45,7 +45,7 @@ pub fn a_full_queue_hands_back_and_recovers(bench: &dyn Bench) {
         while next < end {
             match rig.fabric(0).send(link.from.1, message(next)) {
                 Ok(()) => next += 1,
-                Err(Rejected::Full(_)) => break,
+                Err(RejectedPost::Full(_)) => break,
                 Err(other) => panic!("{other:?}"),
             }
         }
@@ -78,7 +78,7 @@ pub fn room_ends_the_next_poll(bench: &dyn Bench) {
         assert!(now() - start < Duration::from_secs(60), "left waiting");
         match rig.fabric(0).send(link.from.1, message(id)) {
             Ok(()) => break,
-            Err(Rejected::Full(_)) => {}
+            Err(RejectedPost::Full(_)) => {}
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -106,7 +106,7 @@ pub fn a_full_queue_of_bytes_hands_back_and_recovers(bench: &dyn Bench) {
         assert!(posted * PAGE_BYTES as u64 <= 1 << 30, "no bound on bytes");
         match rig.fabric(0).write(link.from.1, write(posted)) {
             Ok(()) => posted += 1,
-            Err(Rejected::Full(rejected)) => {
+            Err(RejectedPost::Full(rejected)) => {
                 assert_eq!(rejected.token, posted);
                 break;
             }
@@ -137,7 +137,7 @@ pub fn one_full_peer_stops_no_other(bench: &dyn Bench) {
         };
         match rig.fabric(0).send(hung.from.1, message) {
             Ok(()) => rig.step(0),
-            Err(Rejected::Full(_)) => {
+            Err(RejectedPost::Full(_)) => {
                 full = true;
                 break;
             }

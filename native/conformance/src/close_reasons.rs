@@ -1,7 +1,7 @@
 //! Tests the ends of connections.
 
 use crate::{assert_filled, Bench, Rig};
-use faro_fabric::{CloseReason, ConnectionId, Event, Message, Outcome, Read, Rejected, Write};
+use faro_fabric::{CloseReason, ConnectionId, Event, Message, Outcome, Read, RejectedPost, Write};
 use faro_pool::PAGE_BYTES;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -87,7 +87,7 @@ pub fn disconnect_flushes_and_closes_last(bench: &dyn Bench) {
     };
     assert!(matches!(
         rig.fabric(0).send(link.from.1, message),
-        Err(Rejected::NotConnected(..))
+        Err(RejectedPost::NotConnected(..))
     ));
     rig.fabric(0).disconnect(link.from.1, CloseReason::Local);
     rig.sleep(1, false);

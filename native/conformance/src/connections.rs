@@ -3,7 +3,7 @@
 use crate::{Bench, Rig};
 use faro_fabric::RemoteRange;
 use faro_fabric::{
-    CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, Message, Read, Rejected,
+    CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, Message, Read, RejectedPost,
     Write,
 };
 use faro_sync::clock::now;
@@ -168,7 +168,7 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
             body: b"x".to_vec(),
         };
         match rig.fabric(0).send(connection, message.clone()) {
-            Err(Rejected::NotConnected(got, named)) => {
+            Err(RejectedPost::NotConnected(got, named)) => {
                 assert_eq!((got, named), (message, connection))
             }
             other => panic!("{other:?}"),
@@ -184,7 +184,7 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
         };
         assert!(matches!(
             rig.fabric(0).write(connection, write),
-            Err(Rejected::NotConnected(Write { token: 5, .. }, _))
+            Err(RejectedPost::NotConnected(Write { token: 5, .. }, _))
         ));
         let read = Read {
             token: 6,
@@ -193,11 +193,11 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
         };
         assert!(matches!(
             rig.fabric(0).read(connection, read),
-            Err(Rejected::NotConnected(Read { token: 6, .. }, _))
+            Err(RejectedPost::NotConnected(Read { token: 6, .. }, _))
         ));
         assert!(matches!(
             rig.fabric(0).expose(connection, Exposure::Readable(source)),
-            Err(Rejected::NotConnected(Exposure::Readable(_), _))
+            Err(RejectedPost::NotConnected(Exposure::Readable(_), _))
         ));
     }
 }

@@ -11,13 +11,13 @@ use zerocopy::IntoBytes;
 pub const WELCOME_FRAME_BYTES: usize = HEADER_BYTES + WELCOME_BYTES;
 
 /// A connector that has made its HELLO.
-pub struct Greeter(Connector);
+pub struct TestConnector(Connector);
 
 fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
     [FrameHeader::for_body(kind, 0, body).as_bytes(), body].concat()
 }
 
-impl Greeter {
+impl TestConnector {
     /// Returns the frame with a HELLO to `to`, from endpoint number `own`. `fabric` is the first
     /// letter of its name.
     ///

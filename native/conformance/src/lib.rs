@@ -24,7 +24,7 @@ mod rig;
 mod tier;
 pub mod writes;
 
-pub use greeter::{Greeter, WELCOME_FRAME_BYTES};
+pub use greeter::{TestConnector, WELCOME_FRAME_BYTES};
 pub use patterns::{assert_filled, fill, Xorshift};
 pub use rig::{ConnectedPair, Rig, Site};
 pub use tier::cases;

@@ -1,7 +1,7 @@
 //! Two-sided messages.
 
 use crate::{Bench, Rig, Xorshift};
-use faro_fabric::{Message, Rejected};
+use faro_fabric::{Message, RejectedPost};
 use faro_wire::header::MAX_MESSAGE_BYTES;
 
 /// Kind, id and body arrive, in order.
@@ -55,7 +55,7 @@ pub fn too_large_is_handed_back(bench: &dyn Bench) {
         body: vec![1; MAX_MESSAGE_BYTES as usize + 1],
     };
     match rig.fabric(0).send(link.from.1, message) {
-        Err(Rejected::TooLarge(message, limit)) => {
+        Err(RejectedPost::TooLarge(message, limit)) => {
             assert_eq!(message.id, 3);
             assert_eq!(limit, u64::from(MAX_MESSAGE_BYTES));
         }
@@ -85,7 +85,7 @@ pub fn flow_both_ways_at_once(bench: &dyn Bench) {
                 };
                 match rig.fabric(from.0).send(from.1, message) {
                     Ok(()) => said[way] += 1,
-                    Err(Rejected::Full(_)) => break,
+                    Err(RejectedPost::Full(_)) => break,
                     Err(other) => panic!("{other:?}"),
                 }
             }

@@ -4,7 +4,7 @@
 //! not overlapping writes); at its end a fence, and every byte is compared.
 
 use crate::{Bench, Rig, Xorshift};
-use faro_fabric::{Event, Exposure, Message, Outcome, Read, Rejected, RemoteRange, Write};
+use faro_fabric::{Event, Exposure, Message, Outcome, Read, RejectedPost, RemoteRange, Write};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ fn message(rig: &mut Rig, way: &mut Way, dice: &mut Xorshift) {
     };
     match rig.fabric(way.link.from.0).send(way.link.from.1, message) {
         Ok(()) => way.expected.push((false, way.next)),
-        Err(Rejected::Full(_)) => {}
+        Err(RejectedPost::Full(_)) => {}
         Err(other) => panic!("{other:?}"),
     }
 }

@@ -1,7 +1,7 @@
 //! One-sided reads.
 
 use crate::{assert_filled, fill, Bench, ConnectedPair, Rig};
-use faro_fabric::{Event, Outcome, Read, Rejected, RemoteRange};
+use faro_fabric::{Event, Outcome, Read, RejectedPost, RemoteRange};
 use faro_pool::{Lease, PAGE_BYTES, SLAB_BYTES};
 
 fn read(
@@ -154,7 +154,7 @@ pub fn larger_than_their_target_are_handed_back(bench: &dyn Bench) {
         target: rig.lease(0, 4096, 0),
     };
     match rig.fabric(0).read(link.from.1, read) {
-        Err(Rejected::TooLarge(read, limit)) => assert_eq!((read.token, limit), (3, 4096)),
+        Err(RejectedPost::TooLarge(read, limit)) => assert_eq!((read.token, limit), (3, 4096)),
         other => panic!("{:?}", other.map_err(drop)),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::writes::writing;
 use crate::{assert_filled, Bench, ConnectedPair, Rig};
-use faro_fabric::{Event, Outcome, RemoteRange, Revoked, Write};
+use faro_fabric::{Event, Outcome, RemoteRange, RevokeStatus, Write};
 use faro_pool::PAGE_BYTES;
 use std::sync::Arc;
 
@@ -89,7 +89,10 @@ pub fn after_revocation_touch_nothing(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let range = rig.writable(link.to, 4096, 0x11);
     let exposure = rig.revoke(1, range.key);
-    assert!(matches!(rig.fabric(1).revoke(range.key), Revoked::Unknown));
+    assert!(matches!(
+        rig.fabric(1).revoke(range.key),
+        RevokeStatus::Unknown
+    ));
     refused(bench, &mut rig, link, range);
     assert_filled(exposure.lease().bytes(), 0x11, "target");
     // The same memory under a new key must not accept the old key.
@@ -122,9 +125,9 @@ pub fn revoked_in_mid_transfer_stop(bench: &dyn Bench) {
     let revoked: Vec<_> = ranges
         .iter()
         .map(|range| match rig.fabric(1).revoke(range.key) {
-            Revoked::Now(exposure) => Some((exposure.lease().bytes().to_vec(), exposure)),
-            Revoked::Later => None,
-            Revoked::Unknown => panic!("{range:?} is exposed"),
+            RevokeStatus::Now(exposure) => Some((exposure.lease().bytes().to_vec(), exposure)),
+            RevokeStatus::Later => None,
+            RevokeStatus::Unknown => panic!("{range:?} is exposed"),
         })
         .collect();
     let taken: Vec<_> = revoked

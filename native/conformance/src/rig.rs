@@ -2,8 +2,8 @@
 
 use crate::{fill, Bench};
 use faro_fabric::{
-    ConnectionId, Event, Exposure, Fabric, Message, Outcome, OwnIdentity, RemoteRange, Revoked,
-    Write,
+    ConnectionId, Event, Exposure, Fabric, Message, Outcome, OwnIdentity, RemoteRange,
+    RevokeStatus, Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use faro_sync::clock::now;
@@ -236,9 +236,9 @@ impl Rig {
     /// Ends an exposure, and waits until it has ended.
     pub fn revoke(&mut self, station: usize, key: u64) -> Exposure {
         match self.fabric(station).revoke(key) {
-            Revoked::Now(exposure) => exposure,
-            Revoked::Later => self.revoked(station, key),
-            Revoked::Unknown => panic!("expected the key to be known"),
+            RevokeStatus::Now(exposure) => exposure,
+            RevokeStatus::Later => self.revoked(station, key),
+            RevokeStatus::Unknown => panic!("expected the key to be known"),
         }
     }
 

@@ -1,7 +1,9 @@
 //! One-sided writes.
 
 use crate::{assert_filled, Bench, Rig};
-use faro_fabric::{ConnectionId, Event, Exposure, Outcome, Rejected, RemoteRange, Revoked, Write};
+use faro_fabric::{
+    ConnectionId, Event, Exposure, Outcome, RejectedPost, RemoteRange, RevokeStatus, Write,
+};
 use faro_pool::{PAGE_BYTES, SLAB_BYTES};
 use std::sync::Arc;
 
@@ -182,7 +184,7 @@ pub fn beyond_their_source_are_handed_back(bench: &dyn Bench) {
             ..writing(&source, 1, range)
         };
         match rig.fabric(0).write(link.from.1, write) {
-            Err(Rejected::TooLarge(write, got)) => assert_eq!((write.token, got), (1, limit)),
+            Err(RejectedPost::TooLarge(write, got)) => assert_eq!((write.token, got), (1, limit)),
             other => panic!("{:?}", other.map_err(drop)),
         }
     }
@@ -208,7 +210,7 @@ pub fn the_last_lets_go(bench: &dyn Bench) {
                 None => rig.fence(link),
             }
             match rig.fabric(1).revoke(range.key) {
-                Revoked::Now(exposure) => {
+                RevokeStatus::Now(exposure) => {
                     assert_filled(&exposure.lease().bytes()[..bytes], 0x66, bytes);
                 }
                 _ => panic!("{bytes} bytes, immediate {immediate:?}: expected at once"),

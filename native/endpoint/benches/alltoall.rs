@@ -96,14 +96,14 @@ fn micros() -> u128 {
 }
 
 /// One request, whose bytes must be those of `byte`.
-struct Wanted {
+struct WantedBlocks {
     server: u64,
     map: u64,
     got: u64,
 }
 
 /// Checks a completion. Returns false if its request failed.
-fn check(completion: &Completion, wanted: &mut Wanted, client: u64) -> bool {
+fn check(completion: &Completion, wanted: &mut WantedBlocks, client: u64) -> bool {
     let delivery = match &completion.outcome {
         Ok(delivery) => delivery,
         Err(failure) => {
@@ -150,7 +150,7 @@ impl Exchange {
             .flat_map(|server| (0..self.maps).map(move |map| (server, map)))
             .collect();
         rng.shuffle(&mut rest);
-        let mut open: HashMap<u64, Wanted> = HashMap::new();
+        let mut open: HashMap<u64, WantedBlocks> = HashMap::new();
         let mut batch = Vec::new();
         while !rest.is_empty() || !open.is_empty() {
             while (open.len() as u64 + 1) * self.bytes <= IN_FLIGHT.max(self.bytes) {
@@ -168,7 +168,7 @@ impl Exchange {
                 let request = self.endpoint.fetch(peer, &[block], TIMEOUT).unwrap();
                 open.insert(
                     request,
-                    Wanted {
+                    WantedBlocks {
                         server,
                         map,
                         got: 0,

@@ -10,8 +10,8 @@
 //!   while the process lives on.
 
 use faro_fabric::{
-    CloseReason, ConnectionId, Event, Fabric, FabricError, Intercept, Intercepted, Message,
-    Rejected, Write,
+    CloseReason, ConnectionId, Event, Fabric, FabricError, Intercept, InterceptedFabric, Message,
+    RejectedPost, Write,
 };
 use faro_pool::{Pool, Purpose};
 use faro_wire::kind;
@@ -20,12 +20,12 @@ use std::time::Duration;
 
 /// Strikes at every n-th call; never for zero.
 #[derive(Default)]
-struct Every {
+struct EveryNth {
     n: u64,
     calls: u64,
 }
 
-impl Every {
+impl EveryNth {
     fn strikes(&mut self) -> bool {
         self.calls += 1;
         self.n > 0 && self.calls % self.n == 0
@@ -35,10 +35,10 @@ impl Every {
 /// The faults of one fabric.
 struct FabricFaults {
     pool: Arc<Pool>,
-    flip: Every,
-    drop: Every,
-    swallow: Every,
-    die: Every,
+    flip: EveryNth,
+    drop: EveryNth,
+    swallow: EveryNth,
+    die: EveryNth,
     dead: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn wrap(fabric: Box<dyn Fabric>, pool: &Arc<Pool>) -> Box<dyn Fabric>
             .split(',')
             .filter_map(|part| part.split_once('='))
             .find(|(key, _)| *key == name);
-        Every {
+        EveryNth {
             n: rate.and_then(|(_, n)| n.parse().ok()).unwrap_or(0),
             calls: 0,
         }
@@ -68,7 +68,7 @@ pub(crate) fn wrap(fabric: Box<dyn Fabric>, pool: &Arc<Pool>) -> Box<dyn Fabric>
         die,
         dead: false,
     };
-    Box::new(Intercepted::new(fabric, faults))
+    Box::new(InterceptedFabric::new(fabric, faults))
 }
 
 impl Intercept for FabricFaults {
@@ -77,7 +77,7 @@ impl Intercept for FabricFaults {
         inner: &mut dyn Fabric,
         peer: ConnectionId,
         message: Message,
-    ) -> Result<(), Rejected<Message>> {
+    ) -> Result<(), RejectedPost<Message>> {
         if message.kind == kind::DATA_WRITTEN {
             self.dead |= self.die.strikes();
             if self.drop.strikes() {
@@ -97,7 +97,7 @@ impl Intercept for FabricFaults {
         inner: &mut dyn Fabric,
         peer: ConnectionId,
         mut write: Write,
-    ) -> Result<(), Rejected<Write>> {
+    ) -> Result<(), RejectedPost<Write>> {
         if self.flip.strikes() && write.length > 0 {
             if let Ok(mut lie) = self.pool.try_lease(write.length, Purpose::Serve) {
                 let truth = &write.source.bytes()[write.offset..write.offset + write.length];

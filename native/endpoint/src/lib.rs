@@ -79,10 +79,10 @@ mod loans;
 mod local;
 mod memory;
 mod net;
-mod payer;
 mod progress;
 #[cfg(test)]
 mod progress_test;
+mod quota_key;
 mod schedule;
 mod serve;
 mod services;
@@ -90,7 +90,7 @@ mod services;
 pub use config::{Config, FabricChoice, Security};
 pub use endpoint::{Endpoint, EndpointError};
 #[cfg(feature = "simulation")]
-pub use endpoint::{Stepped, Turn};
+pub use endpoint::{ManualEndpoint, Turn};
 pub use faro_fabric::verbs::VerbsOptions;
 pub use faro_pool::{Budget, PoolError};
 pub use faro_region::StagedFile;

@@ -4,7 +4,7 @@
 //! that such a block costs one `pread` and no look-up of paths. So it reads those of other processes
 //! whose files the node service of this host has lent (`loans`).
 
-use crate::files::{Catalog, FileRange, Output, Unlocated};
+use crate::files::{Catalog, FileRange, LocateError, Output};
 use crate::loans::{LentOutputs, Loan};
 use faro_region::Sleep;
 use faro_wire::{BlockStatus, OutputId};
@@ -80,8 +80,8 @@ impl LocalBlock {
                 Ok(Self { id, place, range })
             }
             // A caller that may sleep is never refused for cold offsets; both mean: look again.
-            Err(Unlocated::Cold | Unlocated::Replaced) => Err(LocalError::Unresolved(id)),
-            Err(Unlocated::Status(why)) => Err(status(why)),
+            Err(LocateError::Cold | LocateError::Replaced) => Err(LocalError::Unresolved(id)),
+            Err(LocateError::Status(why)) => Err(status(why)),
         }
     }
 

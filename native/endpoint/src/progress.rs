@@ -4,7 +4,7 @@ use crate::fetch::RequestQueue;
 use crate::files::Catalog;
 use crate::limits::{ENDED_LINES, IDLE, TICK};
 use crate::memory::Memory;
-use crate::net::{Closed, Doorbell, MessageSource, Net, PeerTable, ProgressService};
+use crate::net::{ClosedConnection, Doorbell, MessageSource, Net, PeerTable, ProgressService};
 use crate::services::Services;
 use faro_fabric::rare_log::RareLog;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError, FabricKind, Message};
@@ -225,7 +225,7 @@ impl Progress {
 
     fn closed(&mut self, connection: ConnectionId, reason: &CloseReason) {
         let endpoint = self.net.closed(connection, reason);
-        let closed = Closed {
+        let closed = ClosedConnection {
             connection,
             endpoint,
             reason,

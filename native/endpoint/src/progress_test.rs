@@ -13,7 +13,7 @@ use crate::serve::{IoPool, ServeService};
 use crate::services::Services;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
-    Message, Read, Rejected, RemoteRange, Revoked, Waker, Write,
+    Message, Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write,
 };
 use faro_pool::Pool;
 use faro_region::ChunkCache;
@@ -34,7 +34,7 @@ enum Doom {
 }
 
 /// Connects at once, takes a FETCH, and is gone.
-struct Doomed {
+struct FailingFabric {
     doom: Doom,
     connected: Option<EndpointId>,
     fetched: bool,
@@ -42,7 +42,7 @@ struct Doomed {
 
 const PEER: ConnectionId = ConnectionId(1);
 
-impl Fabric for Doomed {
+impl Fabric for FailingFabric {
     fn kind(&self) -> FabricKind {
         FabricKind::Verbs
     }
@@ -66,23 +66,23 @@ impl Fabric for Doomed {
         &mut self,
         peer: ConnectionId,
         what: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
-        Err(Rejected::NotConnected(what, peer))
+    ) -> Result<RemoteRange, RejectedPost<Exposure>> {
+        Err(RejectedPost::NotConnected(what, peer))
     }
-    fn revoke(&mut self, _: u64) -> Revoked {
-        Revoked::Unknown
+    fn revoke(&mut self, _: u64) -> RevokeStatus {
+        RevokeStatus::Unknown
     }
-    fn send(&mut self, _: ConnectionId, message: Message) -> Result<(), Rejected<Message>> {
+    fn send(&mut self, _: ConnectionId, message: Message) -> Result<(), RejectedPost<Message>> {
         self.fetched |= message.kind == kind::FETCH;
         let again = self.doom == Doom::PanicsTwice && message.kind == kind::CANCEL;
         assert!(!again, "the same defect again");
         Ok(())
     }
-    fn write(&mut self, peer: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
-        Err(Rejected::NotConnected(write, peer))
+    fn write(&mut self, peer: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>> {
+        Err(RejectedPost::NotConnected(write, peer))
     }
-    fn read(&mut self, peer: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
-        Err(Rejected::NotConnected(read, peer))
+    fn read(&mut self, peer: ConnectionId, read: Read) -> Result<(), RejectedPost<Read>> {
+        Err(RejectedPost::NotConnected(read, peer))
     }
     fn flush(&mut self) {}
     fn poll(&mut self, events: &mut Vec<Event>, _: Duration) -> Result<(), FabricError> {
@@ -123,7 +123,7 @@ fn a_request_whose_thread_cannot_even_hand_it_on_fails_at_once() {
     a_request_goes_on(Doom::PanicsTwice);
 }
 
-/// Runs a progress thread over `Doomed`, with the queue of a second fabric that works.
+/// Runs a progress thread over `FailingFabric`, with the queue of a second fabric that works.
 fn a_request_goes_on(doom: Doom) {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
@@ -194,7 +194,7 @@ fn a_request_goes_on(doom: Doom) {
         end_reduce: 1.into(),
         piece: 0.into(),
     };
-    let fabric = Box::new(Doomed {
+    let fabric = Box::new(FailingFabric {
         doom,
         connected: None,
         fetched: false,

@@ -13,7 +13,7 @@ use faro_endpoint::FabricChoice;
 use faro_fabric::FabricKind;
 use faro_simulation::VirtualNetwork;
 use faro_wire::message::Fetch;
-use scripted::{Scripted, Stage};
+use scripted::{ScriptedPeer, Stage};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -58,7 +58,7 @@ fn refused_requests_keep_their_order() {
             stage.answer(peer, id, &fetch, &[map as u8; 10]);
         }
     });
-    let server = Scripted::start_in(&network, script);
+    let server = ScriptedPeer::start_in(&network, script);
     let client = endpoint(&network, config("client", FabricChoice::Tcp));
     let peer = client.add_peer(&server.card).unwrap();
     let fetch = |map| client.fetch(peer, &[block(0, map, 0, 1)], TIMEOUT).unwrap();
@@ -98,7 +98,7 @@ fn a_server_that_never_has_room_ends_the_wait() {
             stage.refuse(peer, id, 1, "");
         }
     });
-    let server = Scripted::start_in(&network, script);
+    let server = ScriptedPeer::start_in(&network, script);
     let client = endpoint(&network, config("client", FabricChoice::Tcp));
     let peer = client.add_peer(&server.card).unwrap();
     let short = Duration::from_millis(300);

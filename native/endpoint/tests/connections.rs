@@ -18,14 +18,14 @@ use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, Identity, OwnIdentit
 use faro_pool::Pool;
 use faro_wire::message::Fetch;
 use faro_wire::Card;
-use scripted::Scripted;
+use scripted::ScriptedPeer;
 use std::cmp::Ordering;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::{Duration, Instant};
 use support::{block, collect, config, counter, fetch, pattern, until, Server, TIMEOUT};
 use turns::Turns;
-use virtual_time::{Theatre, VirtualServer};
+use virtual_time::{EndpointDriver, VirtualServer};
 
 fn servers(fabric: FabricChoice) -> [Server; 2] {
     [0, 1].map(|n| {
@@ -280,18 +280,18 @@ fn idle_connections_make_room_for_new_ones_over_verbs() {
     assert!(counter(&server.endpoint, "connectionBytes") <= SMALL / 8);
 }
 
-type Asked = (ConnectionId, u64, Fetch);
+type AskedFetch = (ConnectionId, u64, Fetch);
 
 /// Returns a scripted peer that does not answer the first fetch and connects on its own; at the
 /// second fetch it answers both, the second one first. `order` is that of its id and the client's.
-fn crossing(order: Ordering, client: &Endpoint) -> (Scripted, Arc<Mutex<Vec<ConnectionId>>>) {
+fn crossing(order: Ordering, client: &Endpoint) -> (ScriptedPeer, Arc<Mutex<Vec<ConnectionId>>>) {
     let asked_on = Arc::new(Mutex::new(Vec::new()));
     let (seen, card) = (Arc::clone(&asked_on), client.card());
     let own = Card::decode(&card).unwrap().endpoint;
     let is_so = |number: &u128| Identity::public(*number).endpoint.cmp(&own) == order;
     let number = (0..).find(is_so).unwrap();
-    let mut asked: Vec<Asked> = Vec::new();
-    let server = Scripted::start_as(
+    let mut asked: Vec<AskedFetch> = Vec::new();
+    let server = ScriptedPeer::start_as(
         number,
         Box::new(move |stage, peer, id, fetch, _| {
             let Some(fetch) = fetch else { return };

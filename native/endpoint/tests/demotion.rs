@@ -11,9 +11,9 @@ use std::sync::Mutex;
 use support::{block, config, counter, fetch, pattern, until, Server};
 
 /// Keeps what is logged.
-struct Kept(Mutex<Vec<(log::Level, String)>>);
+struct LogCapture(Mutex<Vec<(log::Level, String)>>);
 
-impl log::Log for Kept {
+impl log::Log for LogCapture {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
     }
@@ -24,7 +24,7 @@ impl log::Log for Kept {
     fn flush(&self) {}
 }
 
-static LOG: Kept = Kept(Mutex::new(Vec::new()));
+static LOG: LogCapture = LogCapture(Mutex::new(Vec::new()));
 
 fn lines(level: log::Level, part: &str) -> Vec<String> {
     let log = LOG.0.lock().unwrap();

@@ -209,7 +209,7 @@ fn requests_that_wait_are_cancelled_and_closed_like_others() {
     assert_eq!(counter(client, "exchange.waits"), 2);
     client.cancel(waiting[0]);
     let cancelled = collect(client, &waiting[..1]).remove(&waiting[0]).unwrap();
-    let code = |fetched: support::Fetched| fetched.failure.unwrap().code;
+    let code = |fetched: support::FetchOutcome| fetched.failure.unwrap().code;
     assert_eq!(code(cancelled), faro_wire::codes::FetchErrorCode::Cancelled);
     assert_eq!(counter(client, "exchange.activePeers"), PERMITS);
     client.close();

@@ -14,7 +14,7 @@ use faro_fabric::FabricKind;
 use faro_simulation::VirtualNetwork;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::{kind, Card};
-use scripted::{card, Script, Scripted};
+use scripted::{card, Script, ScriptedPeer};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,20 +26,20 @@ fn client() -> Arc<Endpoint> {
 }
 
 /// Starts a peer, and a client whose time is virtual.
-fn virtual_pair(script: Script) -> (VirtualNetwork, Scripted, Arc<Endpoint>) {
+fn virtual_pair(script: Script) -> (VirtualNetwork, ScriptedPeer, Arc<Endpoint>) {
     let network = VirtualNetwork::new(FabricKind::Tcp);
-    let server = Scripted::start_in(&network, script);
+    let server = ScriptedPeer::start_in(&network, script);
     let client = virtual_time::endpoint(&network, config("client", FabricChoice::Tcp));
     (network, server, client)
 }
 
-fn code(fetched: &support::Fetched) -> FetchErrorCode {
+fn code(fetched: &support::FetchOutcome) -> FetchErrorCode {
     fetched.failure.as_ref().expect("an error").code
 }
 
 #[test]
 fn corrupt_bytes_are_asked_for_again_once() {
-    let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+    let server = ScriptedPeer::start(Box::new(|stage, peer, id, fetch, _| {
         if let Some(fetch) = fetch {
             stage.answer_corrupt(peer, id, &fetch, b"0123456789");
         }
@@ -61,7 +61,7 @@ fn a_second_try_gets_only_what_is_missing() {
     let frame = pattern(4, 256 << 10);
     let bytes = frame.clone();
     let mut tries = 0;
-    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+    let server = ScriptedPeer::start(Box::new(move |stage, peer, id, fetch, _| {
         let Some(fetch) = fetch else { return };
         tries += 1;
         if tries == 1 {
@@ -197,7 +197,7 @@ fn an_owner_that_breaks_the_protocol_is_cut_off() {
         }),
     ];
     for (what, breach) in breaches {
-        let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+        let server = ScriptedPeer::start(Box::new(move |stage, peer, id, fetch, _| {
             if fetch.is_some() {
                 breach(stage, peer, id);
             }
@@ -311,7 +311,7 @@ fn an_owner_that_dies_in_mid_fetch() {
 
 #[test]
 fn refusals_of_the_owner_are_told() {
-    let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+    let server = ScriptedPeer::start(Box::new(|stage, peer, id, fetch, _| {
         if fetch.is_some() {
             stage.refuse(peer, id, 0, "lunch");
         }
@@ -330,7 +330,7 @@ fn refusals_of_the_owner_are_told() {
 #[test]
 fn a_server_without_room_is_asked_again_until_it_has_some() {
     let mut times = 0;
-    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+    let server = ScriptedPeer::start(Box::new(move |stage, peer, id, fetch, _| {
         let Some(fetch) = fetch else { return };
         times += 1;
         if times < 4 {
@@ -435,7 +435,7 @@ fn a_block_larger_than_the_arena_is_refused_at_once() {
 
 #[test]
 fn closing_ends_all_requests() {
-    let server = Scripted::start(Box::new(|_, _, _, _, _| {}));
+    let server = ScriptedPeer::start(Box::new(|_, _, _, _, _| {}));
     let client = client();
     let peer = client.add_peer(&server.card).unwrap();
     let requests: Vec<u64> = (0..5)
@@ -456,7 +456,7 @@ fn closing_ends_all_requests() {
 
 #[test]
 fn cancelled_requests_end_once() {
-    let server = Scripted::start(Box::new(|_, _, _, _, _| {}));
+    let server = ScriptedPeer::start(Box::new(|_, _, _, _, _| {}));
     let client = client();
     let peer = client.add_peer(&server.card).unwrap();
     let request = client

@@ -12,7 +12,7 @@ mod scripted;
 use faro_endpoint::{Config, Endpoint, FabricChoice, Protection, Security};
 use faro_fabric::OwnIdentity;
 use faro_wire::Card;
-use scripted::Scripted;
+use scripted::ScriptedPeer;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use support::{block, config, fetch, pattern, until, Server};
@@ -45,7 +45,7 @@ fn what_a_claimed_id_answers_is_not_asked_for(fabric: FabricChoice) {
         own.identity.endpoint = Card::decode(&card_of_b).unwrap().endpoint;
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
-        let impostor = Scripted::start_on(
+        let impostor = ScriptedPeer::start_on(
             fabric,
             own,
             protection,
@@ -75,7 +75,7 @@ fn a_member_in_the_place_of_another_is_refused(fabric: FabricChoice) {
         let mut card = Card::decode(&b.card()).unwrap();
         let mut own = OwnIdentity::public(66);
         own.identity = support::identity(&card);
-        let impostor = Scripted::start_on(
+        let impostor = ScriptedPeer::start_on(
             fabric,
             own,
             protection,

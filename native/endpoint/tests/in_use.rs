@@ -15,7 +15,7 @@ use faro_fabric::FabricKind;
 use faro_simulation::VirtualNetwork;
 use faro_wire::message::Fetch;
 use faro_wire::{kind, OutputId};
-use scripted::{Scripted, Stage};
+use scripted::{ScriptedPeer, Stage};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +35,7 @@ fn impatient(network: &VirtualNetwork) -> VirtualServer {
 /// Returns a peer that the server connects to. It answers the server's first fetch, and asks for
 /// `map` on the same connection; at the second fetch it says that it needs nothing more. `answered`
 /// becomes true when the server has answered it.
-fn asking(network: &VirtualNetwork, map: i64, answered: &Arc<AtomicBool>) -> Scripted {
+fn asking(network: &VirtualNetwork, map: i64, answered: &Arc<AtomicBool>) -> ScriptedPeer {
     let (answered, mut fetches) = (Arc::clone(answered), 0);
     let script = move |stage: &mut Stage, peer, id, fetch: Option<Fetch>, message: &_| {
         let message: &faro_fabric::Message = message;
@@ -58,7 +58,7 @@ fn asking(network: &VirtualNetwork, map: i64, answered: &Arc<AtomicBool>) -> Scr
             _ => stage.send(peer, kind::CANCEL, 1, Vec::new()),
         }
     };
-    Scripted::start_in_as(network, 0xfa50_0000_0000_0001, Box::new(script))
+    ScriptedPeer::start_in_as(network, 0xfa50_0000_0000_0001, Box::new(script))
 }
 
 fn is_in_use_until_it_is_cancelled(network: &VirtualNetwork, server: &VirtualServer, map: i64) {
@@ -81,7 +81,7 @@ fn is_in_use_until_it_is_cancelled(network: &VirtualNetwork, server: &VirtualSer
             stage.answer(peer, id, &fetch, b"0123456789");
         }
     };
-    let unused = Scripted::start_in_as(network, 0xfa50_0000_0000_0002, Box::new(answer));
+    let unused = ScriptedPeer::start_in_as(network, 0xfa50_0000_0000_0002, Box::new(answer));
     let two = server.endpoint.add_peer(&unused.card).unwrap();
     assert_eq!(
         fetch(network, &server.endpoint, two, &block).bytes(),

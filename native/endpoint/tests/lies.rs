@@ -21,7 +21,7 @@ use faro_wire::message::{
     ToMember, ToServer, WrittenBuffer,
 };
 use faro_wire::{crc32c, BlockId, BlockStatus, Card, OutputId};
-use scripted::{Scripted, Stage};
+use scripted::{ScriptedPeer, Stage};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use support::{
@@ -82,8 +82,10 @@ fn say(stage: &mut Stage, peer: ConnectionId, id: u64, message: &ToClient) {
 }
 
 /// Starts a client's fetch of one block from a server that answers any request with `messages`.
-fn fetch_from_liar(messages: Vec<ToClient>) -> (Arc<Endpoint>, support::Fetched, Scripted) {
-    let server = Scripted::start(Box::new(move |stage, peer, id, fetch, _| {
+fn fetch_from_liar(
+    messages: Vec<ToClient>,
+) -> (Arc<Endpoint>, support::FetchOutcome, ScriptedPeer) {
+    let server = ScriptedPeer::start(Box::new(move |stage, peer, id, fetch, _| {
         if fetch.is_some() {
             for message in &messages {
                 say(stage, peer, id, message);
@@ -169,7 +171,7 @@ fn a_block_that_fits_no_arena_is_an_error_of_the_request() {
 
 #[test]
 fn an_offer_under_unknown_keys_is_fetched_by_writes() {
-    let server = Scripted::start(Box::new(|stage, peer, id, fetch, _| {
+    let server = ScriptedPeer::start(Box::new(|stage, peer, id, fetch, _| {
         let Some(fetch) = fetch else { return };
         if fetch.writes_only {
             return stage.answer(peer, id, &fetch, b"true");

@@ -13,10 +13,10 @@ use faro_endpoint::{Endpoint, FabricChoice};
 use faro_fabric::FabricKind;
 use faro_simulation::VirtualNetwork;
 use faro_wire::codes::FetchErrorCode;
-use scripted::{card, Scripted};
+use scripted::{card, ScriptedPeer};
 use std::sync::Arc;
 use std::time::Duration;
-use support::{block, config, pattern, Fetched};
+use support::{block, config, pattern, FetchOutcome};
 use virtual_time::{collect, endpoint, fetch, fetch_within, VirtualServer};
 
 fn network() -> VirtualNetwork {
@@ -27,7 +27,7 @@ fn client(network: &VirtualNetwork) -> Arc<Endpoint> {
     endpoint(network, config("client", FabricChoice::Tcp))
 }
 
-fn code(fetched: &Fetched) -> FetchErrorCode {
+fn code(fetched: &FetchOutcome) -> FetchErrorCode {
     fetched.failure.as_ref().expect("an error").code
 }
 
@@ -48,7 +48,7 @@ fn a_peer_that_is_not_there_is_backed_off_when_its_request_has_failed() {
 #[test]
 fn a_silent_server_is_backed_off_at_the_first_deadline() {
     let network = network();
-    let server = Scripted::start_in(&network, Box::new(|_, _, _, _, _| {}));
+    let server = ScriptedPeer::start_in(&network, Box::new(|_, _, _, _, _| {}));
     let client = client(&network);
     let peer = client.add_peer(&server.card).unwrap();
     let short = Duration::from_millis(200);
@@ -60,7 +60,7 @@ fn a_silent_server_is_backed_off_at_the_first_deadline() {
 #[test]
 fn a_server_of_corrupt_bytes_is_backed_off_after_the_last_try() {
     let network = network();
-    let server = Scripted::start_in(
+    let server = ScriptedPeer::start_in(
         &network,
         Box::new(|stage, peer, id, fetch, _| {
             if let Some(fetch) = fetch {
@@ -78,7 +78,7 @@ fn a_server_of_corrupt_bytes_is_backed_off_after_the_last_try() {
 #[test]
 fn a_refusal_and_a_cancelled_request_blame_nobody() {
     let network = network();
-    let server = Scripted::start_in(
+    let server = ScriptedPeer::start_in(
         &network,
         Box::new(|stage, peer, id, fetch, _| {
             // Only the first block's request is answered.

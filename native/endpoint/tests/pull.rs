@@ -20,7 +20,7 @@ use faro_fabric::Exposure;
 use faro_pool::{Purpose, PAGE_BYTES};
 use faro_wire::message::{BlockEntry, FetchResponse, OfferedSlice, ReadOffer, RemoteBuffer};
 use faro_wire::{crc32c, kind, OutputId};
-use scripted::{Scripted, Stage};
+use scripted::{ScriptedPeer, Stage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use support::{
@@ -308,8 +308,8 @@ struct Lie {
 
 /// Returns a server that offers one page of 100,000 bytes with that lie, and writes when it is
 /// asked to.
-fn liar(lie: Lie, asked: Arc<AtomicUsize>, ended: Arc<AtomicUsize>) -> Scripted {
-    Scripted::start(Box::new(move |stage, peer, id, fetch, message| {
+fn liar(lie: Lie, asked: Arc<AtomicUsize>, ended: Arc<AtomicUsize>) -> ScriptedPeer {
+    ScriptedPeer::start(Box::new(move |stage, peer, id, fetch, message| {
         if message.kind == kind::CANCEL {
             ended.fetch_add(1, Ordering::SeqCst);
         }
@@ -360,7 +360,7 @@ fn show(stage: &mut Stage, peer: faro_fabric::ConnectionId, bytes: &[u8]) -> Rem
     }
 }
 
-fn fetch_from_a_liar(lie: Lie) -> (Arc<Endpoint>, support::Fetched, usize) {
+fn fetch_from_a_liar(lie: Lie) -> (Arc<Endpoint>, support::FetchOutcome, usize) {
     let (asked, ended): (Arc<AtomicUsize>, Arc<AtomicUsize>) = Default::default();
     let server = liar(lie, Arc::clone(&asked), Arc::clone(&ended));
     let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();

@@ -22,11 +22,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use support::{block, config, counter, MEMORY, TIMEOUT};
 use turns::Turns;
-use virtual_time::{endpoint, Theatre};
+use virtual_time::{endpoint, EndpointDriver};
 
-struct Kept(Mutex<Vec<String>>);
+struct LogCapture(Mutex<Vec<String>>);
 
-impl log::Log for Kept {
+impl log::Log for LogCapture {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
     }
@@ -36,7 +36,7 @@ impl log::Log for Kept {
     fn flush(&self) {}
 }
 
-static LOG: Kept = Kept(Mutex::new(Vec::new()));
+static LOG: LogCapture = LogCapture(Mutex::new(Vec::new()));
 
 fn lines(part: &str) -> usize {
     let log = LOG.0.lock().unwrap();

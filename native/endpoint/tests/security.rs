@@ -8,7 +8,7 @@ mod support;
 use faro_endpoint::{Config, Endpoint, FabricChoice, Protection, Security, SharedSecret};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::Card;
-use support::{block, config, counter, fetch, name_of, pattern, Fetched, Server};
+use support::{block, config, counter, fetch, name_of, pattern, FetchOutcome, Server};
 
 fn secured(name: &str, fabric: FabricChoice, secret: &str) -> Config {
     Config {
@@ -29,7 +29,7 @@ fn server(config: Config) -> (Server, [Vec<u8>; 3]) {
     (server, parts)
 }
 
-fn refusal(fetched: Fetched) -> String {
+fn refusal(fetched: FetchOutcome) -> String {
     let failure = fetched.failure.expect("a failure");
     assert_eq!(failure.code, FetchErrorCode::Unreachable);
     failure.detail

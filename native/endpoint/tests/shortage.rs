@@ -16,7 +16,7 @@ use faro_simulation::VirtualNetwork;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{OfferedSlice, ReadOffer, RemoteBuffer};
 use faro_wire::{crc32c, kind};
-use scripted::Scripted;
+use scripted::ScriptedPeer;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -117,7 +117,7 @@ fn pair(fabric: FabricChoice) -> (Server, Arc<Endpoint>) {
 
 /// A server and a client whose time is virtual, beside a peer that follows a script.
 struct Virtual {
-    silent: Scripted,
+    silent: ScriptedPeer,
     server: VirtualServer,
     client: Arc<Endpoint>,
     network: VirtualNetwork,
@@ -128,7 +128,7 @@ impl Virtual {
         let network = VirtualNetwork::new(FabricKind::Tcp);
         let config = |name| config(name, FabricChoice::Tcp);
         Self {
-            silent: Scripted::start_in(&network, script),
+            silent: ScriptedPeer::start_in(&network, script),
             server: VirtualServer::start(&network, config("server")),
             client: virtual_time::endpoint(&network, config("client")),
             network,
@@ -383,7 +383,7 @@ fn a_full_queue_to_one_peer_is_no_shortage() {
     let (go, gone_on) = std::sync::mpsc::channel();
     let stopped = Arc::new(AtomicBool::new(false));
     let mut asked = Vec::new();
-    let slow = Scripted::start(Box::new({
+    let slow = ScriptedPeer::start(Box::new({
         let stopped = Arc::clone(&stopped);
         move |stage, peer, id, fetch, _| {
             asked.extend(fetch.map(|_| id));

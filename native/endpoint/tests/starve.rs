@@ -15,10 +15,10 @@ mod virtual_time;
 use faro_endpoint::{Config, Endpoint, FabricChoice};
 use std::sync::Arc;
 use std::time::Duration;
-use stopped::Stopped;
+use stopped::StoppedPeer;
 use support::{block, config, counter, name_of, pattern, MEMORY, TIMEOUT};
 use turns::Turns;
-use virtual_time::{collect, fetch, Theatre, VirtualServer};
+use virtual_time::{collect, fetch, EndpointDriver, VirtualServer};
 
 const MIB: usize = 1 << 20;
 /// Of the servers that are to disconnect a peer.
@@ -48,12 +48,17 @@ fn connections(server: &VirtualServer, fabric: FabricChoice) -> u64 {
     counter(&server.endpoint, &name)
 }
 
-fn connect(turns: &Turns, fabric: FabricChoice, number: u128, server: &VirtualServer) -> Stopped {
-    Stopped::connect(fabric, number, &server.endpoint.card(), || turns.round())
+fn connect(
+    turns: &Turns,
+    fabric: FabricChoice,
+    number: u128,
+    server: &VirtualServer,
+) -> StoppedPeer {
+    StoppedPeer::connect(fabric, number, &server.endpoint.card(), || turns.round())
 }
 
 /// Makes each of the peers ask for the block repeatedly, and then stop.
-fn ask(turns: &Turns, server: &VirtualServer, fabric: FabricChoice, peers: &mut [Stopped]) {
+fn ask(turns: &Turns, server: &VirtualServer, fabric: FabricChoice, peers: &mut [StoppedPeer]) {
     // A device writes as long as messages have room, which is long.
     let requests = match fabric {
         FabricChoice::Verbs => 16,
@@ -67,7 +72,7 @@ fn ask(turns: &Turns, server: &VirtualServer, fabric: FabricChoice, peers: &mut 
     }
     turns.until("the requests are taken", &mut || {
         if fabric == FabricChoice::Verbs {
-            peers.iter_mut().for_each(Stopped::send_on);
+            peers.iter_mut().for_each(StoppedPeer::send_on);
         }
         counter(&server.endpoint, "servedRequests") - before == requests * peers.len() as u64
     });

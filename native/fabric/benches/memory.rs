@@ -87,14 +87,14 @@ fn site(endpoint: u128) -> Site {
 }
 
 /// Two ends in this process, connected.
-struct Two {
+struct ConnectedSites {
     writer: Site,
     target: Site,
     to: ConnectionId,
     from: ConnectionId,
 }
 
-impl Two {
+impl ConnectedSites {
     fn new() -> Self {
         let (mut writer, mut target) = (site(1), site(2));
         let deadline = Instant::now() + Duration::from_secs(10);
@@ -204,7 +204,7 @@ enum Object {
 
 impl Object {
     /// Allocates and fills an object, and registers it in the modes that do.
-    fn new(two: &mut Two, mode: Mode, bytes: usize) -> Self {
+    fn new(two: &mut ConnectedSites, mode: Mode, bytes: usize) -> Self {
         let pool = &two.writer.pool;
         let mut lease = match mode {
             Mode::PerBlock => return Self::Own(vec![1; bytes].into()),
@@ -235,7 +235,7 @@ impl Object {
 }
 
 /// Sends each object once, `WINDOW` at a time.
-fn send(two: &mut Two, targets: &[RemoteRange], objects: &mut [Object]) {
+fn send(two: &mut ConnectedSites, targets: &[RemoteRange], objects: &mut [Object]) {
     let (mut posted, mut ended, mut events) = (0, 0, Vec::new());
     while ended < objects.len() {
         while posted < objects.len() && posted - ended < WINDOW {
@@ -248,7 +248,7 @@ fn send(two: &mut Two, targets: &[RemoteRange], objects: &mut [Object]) {
 }
 
 fn transfer(rounds: u32) {
-    let mut two = Two::new();
+    let mut two = ConnectedSites::new();
     // Every slab that is needed is there and registered before the first figure.
     for bytes in SIZES {
         let warm: Vec<_> = (0..OBJECTS)
@@ -279,7 +279,12 @@ fn transfer(rounds: u32) {
 }
 
 /// Measures transfers. All figures are for one block or one object.
-fn one_transfer(two: &mut Two, targets: &[RemoteRange], mode: Mode, bytes: usize) -> String {
+fn one_transfer(
+    two: &mut ConnectedSites,
+    targets: &[RemoteRange],
+    mode: Mode,
+    bytes: usize,
+) -> String {
     let each = |time: Duration, count: usize| micros(time) / count as f64;
     let before = two.writer.pool.counters();
     let start = Instant::now();
@@ -313,7 +318,7 @@ fn one_transfer(two: &mut Two, targets: &[RemoteRange], mode: Mode, bytes: usize
 
 /// De-registers idle slabs, in three steps, and uses one of them again.
 fn idle(rounds: u32) {
-    let mut two = Two::new();
+    let mut two = ConnectedSites::new();
     let pool = two.writer.pool.clone();
     let pages = SLAB_BYTES / PAGE_BYTES;
     let mut events = Vec::new();

@@ -7,8 +7,8 @@
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::{
-    ConnectionId, Event, Exposure, Fabric, Identity, Message, OwnIdentity, Rejected, RemoteRange,
-    Write,
+    ConnectionId, Event, Exposure, Fabric, Identity, Message, OwnIdentity, RejectedPost,
+    RemoteRange, Write,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use faro_secure::Protection;
@@ -114,7 +114,7 @@ fn post(
             immediate: None,
             last: false,
         };
-        if let Err(Rejected::TooLarge(..) | Rejected::NotConnected(..)) =
+        if let Err(RejectedPost::TooLarge(..) | RejectedPost::NotConnected(..)) =
             fabric.write(connection, write)
         {
             panic!("a write was rejected");

@@ -130,7 +130,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Revoke: from here on no peer can change the lease, so its bytes may be used.
     let exposure = match server.revoke(writable.key) {
-        faro_fabric::Revoked::Now(exposure) => exposure,
+        faro_fabric::RevokeStatus::Now(exposure) => exposure,
         _ => return Err("after a last write, a revocation is complete at once".into()),
     };
     let bytes = &exposure.lease().bytes()[..5];

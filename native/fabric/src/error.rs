@@ -78,7 +78,7 @@ pub enum FabricError {
 
 /// An operation that was not accepted; the caller gets it back.
 #[derive(Debug)]
-pub enum Rejected<T> {
+pub enum RejectedPost<T> {
     /// The peer's queue is full; try again after events of that peer.
     Full(T),
     /// No such connection, or not (or no longer) open.

@@ -2,7 +2,7 @@
 
 use crate::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
-    Read, Rejected, RemoteRange, Revoked, Waker, Write,
+    Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write,
 };
 use faro_pool::Lease;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub trait Intercept: Send {
         inner: &mut dyn Fabric,
         connection: ConnectionId,
         message: Message,
-    ) -> Result<(), Rejected<Message>> {
+    ) -> Result<(), RejectedPost<Message>> {
         inner.send(connection, message)
     }
 
@@ -26,7 +26,7 @@ pub trait Intercept: Send {
         inner: &mut dyn Fabric,
         connection: ConnectionId,
         write: Write,
-    ) -> Result<(), Rejected<Write>> {
+    ) -> Result<(), RejectedPost<Write>> {
         inner.write(connection, write)
     }
 
@@ -42,12 +42,12 @@ pub trait Intercept: Send {
 }
 
 /// A fabric, and what takes some of its calls.
-pub struct Intercepted<I> {
+pub struct InterceptedFabric<I> {
     inner: Box<dyn Fabric>,
     intercept: I,
 }
 
-impl<I: Intercept> Intercepted<I> {
+impl<I: Intercept> InterceptedFabric<I> {
     /// Puts `intercept` before `inner`.
     #[must_use]
     pub fn new(inner: Box<dyn Fabric>, intercept: I) -> Self {
@@ -56,7 +56,7 @@ impl<I: Intercept> Intercepted<I> {
 }
 
 // The methods that `Fabric` has a default for are forwarded too: the default is not the inner one's.
-impl<I: Intercept> Fabric for Intercepted<I> {
+impl<I: Intercept> Fabric for InterceptedFabric<I> {
     fn kind(&self) -> FabricKind {
         self.inner.kind()
     }
@@ -98,11 +98,11 @@ impl<I: Intercept> Fabric for Intercepted<I> {
         &mut self,
         connection: ConnectionId,
         exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
+    ) -> Result<RemoteRange, RejectedPost<Exposure>> {
         self.inner.expose(connection, exposure)
     }
 
-    fn revoke(&mut self, key: u64) -> Revoked {
+    fn revoke(&mut self, key: u64) -> RevokeStatus {
         self.inner.revoke(key)
     }
 
@@ -110,17 +110,17 @@ impl<I: Intercept> Fabric for Intercepted<I> {
         &mut self,
         connection: ConnectionId,
         message: Message,
-    ) -> Result<(), Rejected<Message>> {
+    ) -> Result<(), RejectedPost<Message>> {
         let inner = self.inner.as_mut();
         self.intercept.send(inner, connection, message)
     }
 
-    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
+    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>> {
         let inner = self.inner.as_mut();
         self.intercept.write(inner, connection, write)
     }
 
-    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
+    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), RejectedPost<Read>> {
         self.inner.read(connection, read)
     }
 

@@ -14,7 +14,7 @@ pub enum FabricKind {
 }
 
 /// The properties of a fabric.
-struct Facts {
+struct FabricProperties {
     /// The name in cards, counters and logs.
     name: &'static str,
     /// The code in records, which Java's `Fabric` has too.
@@ -36,9 +36,9 @@ impl FabricKind {
     /// All fabrics, in the order in which a pair of endpoints prefers them.
     pub const BEST_FIRST: [Self; 3] = [Self::Shm, Self::Verbs, Self::Tcp];
 
-    const fn facts(self) -> Facts {
+    const fn facts(self) -> FabricProperties {
         match self {
-            Self::Tcp => Facts {
+            Self::Tcp => FabricProperties {
                 name: "tcp",
                 code: FabricCode(1),
                 tag: b't',
@@ -46,7 +46,7 @@ impl FabricKind {
                 by_device: false,
                 remedy: "look at the network between the hosts",
             },
-            Self::Shm => Facts {
+            Self::Shm => FabricProperties {
                 name: "shm",
                 code: FabricCode(2),
                 tag: b's',
@@ -54,7 +54,7 @@ impl FabricKind {
                 by_device: false,
                 remedy: "both processes have to run as the same user",
             },
-            Self::Verbs => Facts {
+            Self::Verbs => FabricProperties {
                 name: "verbs",
                 code: FabricCode(3),
                 tag: b'v',

@@ -70,11 +70,13 @@ pub mod shm;
 pub mod tcp;
 pub mod verbs;
 
-pub use error::{CloseReason, FabricError, Rejected};
+pub use error::{CloseReason, FabricError, RejectedPost};
 pub use identity::{ConnectionId, EndpointId, Identity, OwnIdentity};
-pub use intercept::{Intercept, Intercepted};
+pub use intercept::{Intercept, InterceptedFabric};
 pub use kind::FabricKind;
-pub use operations::{Event, Exposure, Message, Outcome, Read, RemoteRange, Revoked, Waker, Write};
+pub use operations::{
+    Event, Exposure, Message, Outcome, Read, RemoteRange, RevokeStatus, Waker, Write,
+};
 pub use peer_user::peer_user;
 
 use faro_pool::Lease;
@@ -129,18 +131,21 @@ pub trait Fabric: Send {
         &mut self,
         connection: ConnectionId,
         exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>>;
+    ) -> Result<RemoteRange, RejectedPost<Exposure>>;
     /// Ends an exposure.
-    fn revoke(&mut self, key: u64) -> Revoked;
+    fn revoke(&mut self, key: u64) -> RevokeStatus;
 
     /// Queues a message; the next `flush` or `poll` sends it. After `Full`, `poll` returns as soon as
     /// there is room, with or without an event.
-    fn send(&mut self, connection: ConnectionId, message: Message)
-        -> Result<(), Rejected<Message>>;
+    fn send(
+        &mut self,
+        connection: ConnectionId,
+        message: Message,
+    ) -> Result<(), RejectedPost<Message>>;
     /// Queues a one-sided write. Returns `TooLarge` if it is longer than the source after `offset`.
-    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>>;
+    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>>;
     /// Queues a one-sided read. Returns `TooLarge` if it is longer than the target.
-    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>>;
+    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), RejectedPost<Read>>;
     /// Hands everything that is queued to the kernel or device, as far as it takes it, in as few calls
     /// as possible. `poll` does this too, before it waits and before it returns.
     fn flush(&mut self);

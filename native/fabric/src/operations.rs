@@ -37,7 +37,7 @@ impl Exposure {
 }
 
 /// Answer to [`Fabric::revoke`](crate::Fabric::revoke).
-pub enum Revoked {
+pub enum RevokeStatus {
     /// From now on no peer changes a byte of it, and no read that sees a byte changed from now on
     /// ends `Done`. (Replies being sent keep a `Readable`'s `Arc` until they are sent.)
     Now(Exposure),

@@ -6,7 +6,7 @@
 mod middle;
 
 use faro_fabric::{
-    CloseReason, Event, Exposure, OwnIdentity, RemoteRange, Revoked, Write as PostedWrite,
+    CloseReason, Event, Exposure, OwnIdentity, RemoteRange, RevokeStatus, Write as PostedWrite,
 };
 use faro_pool::Purpose;
 use faro_secure::Protection;
@@ -228,7 +228,7 @@ fn nothing_on_the_way_shows_what_was_sent() {
     });
     assert_eq!(stage.acceptor.messages(), [&plain[..]]);
     match stage.acceptor.fabric.revoke(range.key) {
-        Revoked::Now(exposure) => assert!(exposure.lease().bytes() == &plain[..256 << 10]),
+        RevokeStatus::Now(exposure) => assert!(exposure.lease().bytes() == &plain[..256 << 10]),
         _ => panic!("not revoked at once"),
     }
     let seen = stage.middle.up.seen.concat();

@@ -103,13 +103,13 @@ impl Site {
 }
 
 /// Two ends in this process.
-struct Two {
+struct ConnectedSites {
     near: Site,
     far: Site,
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Two {
+impl ConnectedSites {
     fn new(limit: u64) -> Self {
         let alone = alone();
         // Two sockets for each connection.
@@ -159,7 +159,7 @@ impl Two {
     }
 }
 
-impl Two {
+impl ConnectedSites {
     /// Ends all connections: nothing of the arena is held any more.
     fn end(&mut self) {
         (self.near.ending, self.far.ending) = (true, true);
@@ -181,7 +181,7 @@ impl Two {
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_thousand_connections_cost_an_eighth_of_the_arena_and_give_it_back() {
     const CONNECTIONS: usize = 1_000;
-    let mut two = Two::new(ARENA);
+    let mut two = ConnectedSites::new(ARENA);
     let start = Instant::now();
     assert_eq!(two.connect(CONNECTIONS), CONNECTIONS);
     // Each end says something on each, larger than a segment.
@@ -212,7 +212,7 @@ fn a_thousand_connections_cost_an_eighth_of_the_arena_and_give_it_back() {
 fn connections_beyond_the_share_are_refused_and_no_ring_is_lost() {
     // An eighth of it are 1,024 segments: five for each of 204 connections.
     const SMALL: u64 = 32 << 20;
-    let mut two = Two::new(SMALL);
+    let mut two = ConnectedSites::new(SMALL);
     assert_eq!(two.connect(220), 204);
     assert!(two.near.fabric.wants_fewer_connections());
     let refusals = &two.near.refusals;
@@ -234,7 +234,7 @@ fn connections_beyond_the_share_are_refused_and_no_ring_is_lost() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_ring_grows_with_use_and_goes_with_its_connection() {
-    let mut two = Two::new(ARENA);
+    let mut two = ConnectedSites::new(ARENA);
     assert_eq!(two.connect(1), 1);
     assert!(!two.far.fabric.wants_fewer_connections());
     // Four receive requests and a segment to send.

@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_conformance::{Bench, ConnectedPair, Greeter, Rig, Site, Xorshift, WELCOME_FRAME_BYTES};
+use faro_conformance::{
+    Bench, ConnectedPair, Rig, Site, TestConnector, Xorshift, WELCOME_FRAME_BYTES,
+};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, Identity, OwnIdentity,
@@ -118,7 +120,7 @@ impl Stage {
     fn greet(&mut self) -> UnixStream {
         let mut socket = self.dial();
         let to = self.rig.at(1).identity.clone();
-        let (greeter, hello) = Greeter::hello(b's', Protection::Clear, &to, 0xbad);
+        let (greeter, hello) = TestConnector::hello(b's', Protection::Clear, &to, 0xbad);
         socket.write_all(&hello).unwrap();
         let mut welcome = [0; WELCOME_FRAME_BYTES];
         socket.set_nonblocking(true).unwrap();

@@ -8,8 +8,8 @@
 
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::{
-    ConnectionId, Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, RemoteRange, Revoked,
-    Write,
+    ConnectionId, Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, RemoteRange,
+    RevokeStatus, Write,
 };
 use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ impl Site {
 }
 
 /// Two ends in this process: `writer` writes into what `target` exposed.
-struct Two {
+struct ConnectedSites {
     writer: Site,
     target: Site,
     /// The target, as the writer knows it, and the reverse.
@@ -62,7 +62,7 @@ struct Two {
     _alone: MutexGuard<'static, ()>,
 }
 
-impl Two {
+impl ConnectedSites {
     fn new() -> Self {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut writer, target) = (Site::new(1), Site::new(2));
@@ -173,7 +173,7 @@ impl Two {
 
     fn revoke(&mut self, range: RemoteRange) -> Lease {
         match self.target.fabric.revoke(range.key) {
-            Revoked::Now(Exposure::Writable(lease)) => lease,
+            RevokeStatus::Now(Exposure::Writable(lease)) => lease,
             _ => panic!("not revoked at once, although the last write is there"),
         }
     }
@@ -201,7 +201,7 @@ fn fill(pool: &Arc<Pool>) -> Vec<Lease> {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_write_from_memory_that_cannot_be_registered_ends_with_its_connection() {
-    let mut two = Two::new();
+    let mut two = ConnectedSites::new();
     // A lease of a slab that the fabric's own pool does not have.
     let other = Site::new(3);
     let leases = fill(&other.pool);
@@ -246,7 +246,7 @@ fn a_write_from_memory_that_cannot_be_registered_ends_with_its_connection() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn an_idle_slab_is_deregistered_and_comes_back() {
-    let mut two = Two::new();
+    let mut two = ConnectedSites::new();
     let pool = two.writer.pool.clone();
     // All four are mapped, and registered with the next turn.
     drop(fill(&pool));
@@ -285,7 +285,7 @@ fn an_idle_slab_is_deregistered_and_comes_back() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_slab_that_wakes_before_the_device_let_go_keeps_its_bytes() {
-    let mut two = Two::new();
+    let mut two = ConnectedSites::new();
     let pool = two.target.pool.clone();
     drop(fill(&pool));
     two.let_go();
@@ -325,7 +325,7 @@ fn a_slab_that_wakes_before_the_device_let_go_keeps_its_bytes() {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn memory_outside_the_slabs_is_registered_when_first_used_and_goes_with_its_lease() {
-    let mut two = Two::new();
+    let mut two = ConnectedSites::new();
     let pool = two.writer.pool.clone();
     let before = pool.counters();
     let bytes = 3 * PAGE_BYTES + 5;
@@ -371,7 +371,7 @@ fn memory_outside_the_slabs_is_registered_when_first_used_and_goes_with_its_leas
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_fabric_that_goes_leaves_nothing_with_memory_that_stays() {
-    let mut two = Two::new();
+    let mut two = ConnectedSites::new();
     let pool = two.writer.pool.clone();
     let source = Arc::new(pool.allocate_lazily(PAGE_BYTES).unwrap());
     let target = page(&two.target.pool);
@@ -402,8 +402,8 @@ fn mapped_pages() -> u64 {
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn ten_thousand_lives_over_a_device_leave_nothing() {
-    let mut two = Two::new();
-    let cycle = |two: &mut Two, at: usize| {
+    let mut two = ConnectedSites::new();
+    let cycle = |two: &mut ConnectedSites, at: usize| {
         let source = two.writer.pool.allocate_lazily(1 + at % 8192).unwrap();
         let target = match at % 2 {
             0 => two.target.pool.allocate_lazily(8192).unwrap(),

@@ -6,7 +6,7 @@
 
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::{
-    Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, Read, RemoteRange, Revoked,
+    Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, Read, RemoteRange, RevokeStatus,
 };
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
@@ -65,7 +65,7 @@ fn owner(location: Sender<String>, uses: SyncSender<(RemoteRange, u8)>, reader: 
             fabric.poll(&mut events, Duration::ZERO).unwrap();
         }
         lease = match fabric.revoke(range.key) {
-            Revoked::Now(Exposure::Readable(lease)) => Arc::try_unwrap(lease).unwrap(),
+            RevokeStatus::Now(Exposure::Readable(lease)) => Arc::try_unwrap(lease).unwrap(),
             _ => panic!("not revoked at once"),
         };
     }

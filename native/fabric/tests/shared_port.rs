@@ -3,13 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_conformance::{Greeter, Xorshift, WELCOME_FRAME_BYTES};
+use faro_conformance::{TestConnector, Xorshift, WELCOME_FRAME_BYTES};
 use faro_fabric::tcp::{Bounds, PortAcceptor, SharedPort, TcpConfig, TcpFabric};
 use faro_fabric::{CloseReason, ConnectionId, Event, Fabric, FabricError, Identity, OwnIdentity};
 use faro_pool::{Pool, MIN_LIMIT_BYTES};
 use faro_secure::{Protection, Secret, StaticKey, SECRET_BYTES};
 use faro_sync::clock;
-use faro_sync::simulated::Simulated;
+use faro_sync::simulated::SimulationGuard;
 use faro_wire::header::VERSION;
 use faro_wire::{kind, FrameHeader};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -62,7 +62,7 @@ fn counter(counters: &[(&'static str, u64)], name: &str) -> u64 {
 /// A port and the fabrics behind it and elsewhere, driven by one thread. Their clock stands still until the test moves
 /// it, so that no bound of time is reached by itself, however slow the machine is.
 struct Stage {
-    clock: Simulated,
+    clock: SimulationGuard,
     port: SharedPort,
     acceptor: PortAcceptor,
     sites: Vec<Option<Site>>,
@@ -73,7 +73,7 @@ impl Stage {
         let bind = SocketAddr::from(([127, 0, 0, 1], 0));
         let (port, acceptor) = SharedPort::open(bind, "", bounds).unwrap();
         Self {
-            clock: Simulated::begin(1, u8::MAX),
+            clock: SimulationGuard::begin(1, u8::MAX),
             port,
             acceptor,
             sites: Vec::new(),
@@ -220,7 +220,7 @@ impl Stage {
     }
 
     /// Waits for WELCOME, and answers it with the proof.
-    fn prove(&mut self, socket: &mut TcpStream, greeter: Greeter) {
+    fn prove(&mut self, socket: &mut TcpStream, greeter: TestConnector) {
         let mut welcome = vec![0; WELCOME_FRAME_BYTES];
         let mut read = 0;
         socket.set_nonblocking(true).unwrap();
@@ -238,8 +238,8 @@ impl Stage {
 }
 
 /// Of a connector that knows the card of that endpoint.
-fn greeter(to: u128) -> (Greeter, Vec<u8>) {
-    Greeter::hello(b't', Protection::Clear, &card(to), READER)
+fn greeter(to: u128) -> (TestConnector, Vec<u8>) {
+    TestConnector::hello(b't', Protection::Clear, &card(to), READER)
 }
 
 fn hello(to: u128) -> Vec<u8> {
@@ -309,7 +309,8 @@ fn what_has_no_key_reaches_no_endpoint() {
     let of_no_endpoint = hello(7);
     let mut of_another_version = hello(FIRST);
     newer(&mut of_another_version);
-    let (_, of_another_fabric) = Greeter::hello(b'v', Protection::Clear, &card(FIRST), READER);
+    let (_, of_another_fabric) =
+        TestConnector::hello(b'v', Protection::Clear, &card(FIRST), READER);
     let mut damaged = hello(FIRST);
     *damaged.last_mut().unwrap() ^= 1;
     for (bytes, text) in [

@@ -3,7 +3,7 @@
 use crate::endpoints;
 use crate::outgoing::BATCHES;
 use crate::registry::Registry;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use faro_pool::Slab;
 use jni::objects::{JByteBuffer, JClass};
 use jni::sys::{jint, jlong};
@@ -38,7 +38,7 @@ pub extern "system" fn Java_io_faro_Native_releaseSlices<'local>(
         drop(slices);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `Native.referenceSlab`.
@@ -57,7 +57,7 @@ pub extern "system" fn Java_io_faro_Native_referenceSlab<'local>(
             .ok_or_else(|| Failure::Argument(format!("no slab {index}")))?;
         Ok(SLABS.insert(slab) as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.slabBytes`.
@@ -78,7 +78,7 @@ pub extern "system" fn Java_io_faro_Native_slabBytes<'local>(
         let buffer = unsafe { env.new_direct_byte_buffer(mapped.base().as_ptr(), mapped.bytes()) }?;
         Ok(buffer)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.releaseSlab`.
@@ -96,5 +96,5 @@ pub extern "system" fn Java_io_faro_Native_releaseSlab<'local>(
         drop(removed);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }

@@ -1,7 +1,7 @@
 //! Registered buffers: leases of the arena for Java.
 
 use crate::registry::Registry;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use crate::{args, endpoints};
 use faro_endpoint::EndpointError;
 use faro_pool::{Lease, PoolError, Purpose};
@@ -61,7 +61,7 @@ pub extern "system" fn Java_io_faro_Native_acquireBuffer<'local>(
         position.set_region(env, 0, &ints)?;
         Ok(LEASES.insert(lease) as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.releaseBuffer`.
@@ -81,5 +81,5 @@ pub extern "system" fn Java_io_faro_Native_releaseBuffer<'local>(
         drop(lease);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }

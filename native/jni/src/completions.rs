@@ -1,7 +1,7 @@
 //! `Native.completions`: many records with one call.
 
 use crate::outgoing::encoded_bytes;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use crate::{args, endpoints};
 use jni::objects::{JByteBuffer, JClass};
 use jni::sys::{jint, jlong};
@@ -61,5 +61,5 @@ pub extern "system" fn Java_io_faro_Native_completions<'local>(
         outgoing.records.clear();
         Ok(bytes as jint)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }

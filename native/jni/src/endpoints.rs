@@ -5,7 +5,7 @@ use crate::memory;
 use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use faro_endpoint::{Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
@@ -65,7 +65,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
             ended: AtomicBool::new(false),
         })) as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Takes over a copy of the bytes, which is wiped with its last owner. Java wipes its array.
@@ -90,7 +90,7 @@ pub extern "system" fn Java_io_faro_Native_card<'local>(
         let card = get(endpoint)?.endpoint.card();
         Ok(env.byte_array_from_slice(&card)?)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.addPeer`.
@@ -111,7 +111,7 @@ pub extern "system" fn Java_io_faro_Native_addPeer<'local>(
         let known_at = addresses(&args::text(env, "addresses", &known_at)?)?;
         Ok(held.endpoint.add_peer_at(&card, &known_at)? as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Parses IP addresses, one per line.
@@ -154,7 +154,7 @@ pub extern "system" fn Java_io_faro_Native_fetch<'local>(
         let request = held.endpoint.fetch(peer as u64, ids, timeout)?;
         Ok(request as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.isBackedOff`.
@@ -168,7 +168,7 @@ pub extern "system" fn Java_io_faro_Native_isBackedOff<'local>(
     env.with_env(|_| -> EntryResult<jboolean> {
         Ok(get(endpoint)?.endpoint.is_backed_off(peer as u64))
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.blame`.
@@ -183,7 +183,7 @@ pub extern "system" fn Java_io_faro_Native_blame<'local>(
         get(endpoint)?.endpoint.blame(peer as u64);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `Native.cancel`.
@@ -198,7 +198,7 @@ pub extern "system" fn Java_io_faro_Native_cancel<'local>(
         get(endpoint)?.endpoint.cancel(request as u64);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `Native.forgetShuffle`.
@@ -213,7 +213,7 @@ pub extern "system" fn Java_io_faro_Native_forgetShuffle<'local>(
         get(endpoint)?.endpoint.forget_shuffle(shuffle as u32);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `Native.counters`.
@@ -233,7 +233,7 @@ pub extern "system" fn Java_io_faro_Native_counters<'local>(
         }
         Ok(JString::new(env, text)?)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.close`.
@@ -249,7 +249,7 @@ pub extern "system" fn Java_io_faro_Native_close<'local>(
         held.ended.store(true, Ordering::Release);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `Native.free`.
@@ -267,5 +267,5 @@ pub extern "system" fn Java_io_faro_Native_free<'local>(
         drop(held);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }

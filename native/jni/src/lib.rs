@@ -50,5 +50,5 @@ pub extern "system" fn Java_io_faro_Native_version<'local>(
     _class: JClass<'local>,
 ) -> JString<'local> {
     env.with_env(|env| throw::EntryResult::Ok(JString::new(env, env!("CARGO_PKG_VERSION"))?))
-        .resolve::<throw::Typed>()
+        .resolve::<throw::TypedErrors>()
 }

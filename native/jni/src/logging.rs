@@ -1,7 +1,7 @@
 //! The `log` crate's logger, and what Java calls to read it.
 
 use crate::log_queue::LogQueue;
-use crate::throw::{install_panic_hook, EntryResult, Typed};
+use crate::throw::{install_panic_hook, EntryResult, TypedErrors};
 use jni::objects::{JClass, JString};
 use jni::sys::{jint, jlong};
 use jni::EnvUnowned;
@@ -61,7 +61,7 @@ pub extern "system" fn Java_io_faro_Native_logLevel<'local>(
         });
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `Native.drainLog`.
@@ -77,5 +77,5 @@ pub extern "system" fn Java_io_faro_Native_drainLog<'local>(
             None => Ok(JString::null()),
         }
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }

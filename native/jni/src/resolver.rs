@@ -1,7 +1,7 @@
 //! Spark knows the files of map outputs: questions go to Java, answers come back.
 
 use crate::staged;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use crate::{args, endpoints};
 use faro_endpoint::OutputFiles;
 use faro_wire::OutputId;
@@ -56,7 +56,7 @@ pub extern "system" fn Java_io_faro_Native_unresolved<'local>(
         out.set_region(env, 0, &pairs)?;
         Ok((pairs.len() / 2) as jint)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.resolve`.
@@ -80,7 +80,7 @@ pub extern "system" fn Java_io_faro_Native_resolve<'local>(
         held.endpoint.resolve(output_id(shuffle, map), found);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `Native.committed`.
@@ -103,5 +103,5 @@ pub extern "system" fn Java_io_faro_Native_committed<'local>(
             .committed(output_id(shuffle, map), &files, staged);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }

@@ -1,7 +1,7 @@
 //! This executor's connection to the node service of its host, and the driver's words to services of other hosts.
 
 use crate::registry::Registry;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use crate::{args, endpoints};
 use faro_service::{tell, ApplicationMember, Client, Hello, Token, MAX_SHUFFLES};
 use faro_wire::OutputId;
@@ -62,7 +62,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_connect<'local>(
         let client = Client::connect(&directory, hello, args::wait(timeout_millis))?;
         Ok(CLIENTS.insert(Arc::new(client)) as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `ServiceNative.card`.
@@ -75,7 +75,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_card<'local>(
     env.with_env(|env| -> EntryResult<JByteArray<'local>> {
         Ok(env.byte_array_from_slice(client(handle)?.card())?)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `ServiceNative.isConnected`.
@@ -90,7 +90,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_isConnected<'local>(
             .get(handle as u64)
             .is_some_and(|client| client.is_connected()))
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `ServiceNative.handOver`.
@@ -113,7 +113,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_handOver<'local>(
         let index = PathBuf::from(args::text(env, "index path", &index)?);
         Ok(client(handle)?.hand_over(id, &index, &data)?)
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `ServiceNative.borrow`. `readable` has as many elements as `maps`, or more.
@@ -137,7 +137,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_borrow<'local>(
         let is: Vec<jboolean> = client(handle)?.borrow(endpoint, shuffle as u32, &ids)?;
         Ok(readable.set_region(env, 0, &is)?)
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `ServiceNative.forget`.
@@ -149,7 +149,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_forget<'local>(
     shuffle: jint,
 ) {
     env.with_env(|_| -> EntryResult<()> { Ok(client(handle)?.forget(shuffle as u32)?) })
-        .resolve::<Typed>();
+        .resolve::<TypedErrors>();
 }
 
 /// `ServiceNative.host`.
@@ -169,7 +169,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_host<'local>(
         let card = env.convert_byte_array(&card)?;
         Ok(client(handle)?.host(replicas, at as u32, of as u32, &card)?)
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `ServiceNative.behind`.
@@ -180,7 +180,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_behind<'local>(
     handle: jlong,
 ) -> jlong {
     env.with_env(|_| -> EntryResult<jlong> { Ok(client(handle)?.behind()? as jlong) })
-        .resolve::<Typed>()
+        .resolve::<TypedErrors>()
 }
 
 /// `ServiceNative.end`.
@@ -191,7 +191,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_end<'local>(
     handle: jlong,
 ) {
     env.with_env(|_| -> EntryResult<()> { Ok(client(handle)?.end()?) })
-        .resolve::<Typed>();
+        .resolve::<TypedErrors>();
 }
 
 /// `ServiceNative.tell`.
@@ -235,7 +235,7 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_tell<'local>(
         let wait = args::wait(timeout_millis);
         Ok(tell(&member, &all, &shuffles, ended, wait)? as jint)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `ServiceNative.close`; does nothing for a handle that is not valid.
@@ -249,5 +249,5 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_close<'local>(
         drop(CLIENTS.remove(handle as u64));
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }

@@ -18,10 +18,10 @@ const PROTECTIONS: [(&str, Protection); 2] =
     [("clear", Protection::Clear), ("sealed", Protection::Sealed)];
 
 /// The allowed values, for the message of a refused one.
-struct Allowed(String);
+struct AllowedValues(String);
 
 /// Parses a value into its field.
-type Setter = fn(&mut Config, &str) -> Result<(), Allowed>;
+type Setter = fn(&mut Config, &str) -> Result<(), AllowedValues>;
 
 /// Every setting by its name.
 const SETTINGS: &[(&str, Setter)] = &[
@@ -96,7 +96,7 @@ pub fn parse(text: &str) -> EntryResult<Config> {
             .iter()
             .find(|(known, _)| *known == name)
             .ok_or_else(|| Failure::Argument(format!("there is no setting '{name}'")))?;
-        setter(&mut config, value).map_err(|Allowed(allowed)| Failure::Config {
+        setter(&mut config, value).map_err(|AllowedValues(allowed)| Failure::Config {
             key: key(name),
             value: value.to_owned(),
             allowed,
@@ -109,35 +109,39 @@ pub fn parse(text: &str) -> EntryResult<Config> {
     Ok(config)
 }
 
-fn set<T>(field: &mut T, value: Result<T, Allowed>) -> Result<(), Allowed> {
+fn set<T>(field: &mut T, value: Result<T, AllowedValues>) -> Result<(), AllowedValues> {
     *field = value?;
     Ok(())
 }
 
-fn address(text: &str) -> Result<IpAddr, Allowed> {
+fn address(text: &str) -> Result<IpAddr, AllowedValues> {
     text.parse()
-        .map_err(|_| Allowed("an IPv4 or IPv6 address".to_owned()))
+        .map_err(|_| AllowedValues("an IPv4 or IPv6 address".to_owned()))
 }
 
-fn within<T: FromStr + PartialOrd + Display>(text: &str, min: T, max: T) -> Result<T, Allowed> {
+fn within<T: FromStr + PartialOrd + Display>(
+    text: &str,
+    min: T,
+    max: T,
+) -> Result<T, AllowedValues> {
     match text.parse() {
         Ok(number) if number >= min && number <= max => Ok(number),
-        _ => Err(Allowed(format!("{min} to {max}"))),
+        _ => Err(AllowedValues(format!("{min} to {max}"))),
     }
 }
 
-fn millis(text: &str, min: u64) -> Result<Duration, Allowed> {
+fn millis(text: &str, min: u64) -> Result<Duration, AllowedValues> {
     match text.parse() {
         Ok(millis) if millis >= min => Ok(Duration::from_millis(millis)),
-        _ => Err(Allowed(format!("milliseconds, {min} or more"))),
+        _ => Err(AllowedValues(format!("milliseconds, {min} or more"))),
     }
 }
 
-fn one_of<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, Allowed> {
+fn one_of<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, AllowedValues> {
     let found = all.iter().find(|(name, _)| *name == text);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        Allowed(names.join(", "))
+        AllowedValues(names.join(", "))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::endpoints;
 use crate::registry::{lock, Registry};
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use faro_endpoint::StagedFile;
 use jni::objects::{JByteArray, JClass};
 use jni::sys::{jboolean, jint, jlong};
@@ -32,7 +32,7 @@ pub extern "system" fn Java_io_faro_Native_stage<'local>(
             STAGED.insert(Arc::new(Mutex::new(Some(staged)))) as jlong
         }))
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `Native.stageBytes`: appends the file's next bytes. Returns false if no more are
@@ -70,7 +70,7 @@ pub extern "system" fn Java_io_faro_Native_stageBytes<'local>(
         }
         Ok(true)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `Native.stageEnd`: the file's next bytes are left out.
@@ -88,7 +88,7 @@ pub extern "system" fn Java_io_faro_Native_stageEnd<'local>(
         }
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `Native.dropStaged`: the file is not written to its end.
@@ -102,5 +102,5 @@ pub extern "system" fn Java_io_faro_Native_dropStaged<'local>(
         drop(take(handle));
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }

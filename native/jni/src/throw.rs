@@ -137,9 +137,9 @@ impl Failure {
 }
 
 /// The error policy of every entry point.
-pub struct Typed;
+pub struct TypedErrors;
 
-impl<T: Default> ErrorPolicy<T, Failure> for Typed {
+impl<T: Default> ErrorPolicy<T, Failure> for TypedErrors {
     type Captures<'unowned_env_local: 'native_method, 'native_method> = ();
 
     fn on_error<'unowned_env_local: 'native_method, 'native_method>(

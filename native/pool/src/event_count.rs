@@ -20,7 +20,7 @@
 //! A thread that is refused several leases gives back those that it had taken meanwhile. That
 //! changes nothing for threads that were refused before it began, nor for itself: if it told
 //! itself, it would wake itself without end. Only threads that looked for memory meanwhile can have
-//! missed this memory. So looks are counted at their start and at their end ([`Before`]).
+//! missed this memory. So looks are counted at their start and at their end ([`ProducerSnapshot`]).
 
 use crossbeam_utils::CachePadded;
 use faro_sync::atomic::{fence, AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -38,7 +38,7 @@ const END_OF_LOOK: u64 = 1;
 
 /// The count of looks before a thread took memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Before {
+pub(crate) struct ProducerSnapshot {
     looks: u64,
     /// Number of current looks that are this thread's own: 0 or 1.
     own: u32,
@@ -90,8 +90,8 @@ impl EventCount {
 
     /// Counts the looks before memory is taken that may be given back unused, or of which others
     /// may use a part.
-    pub(crate) fn before_taking(&self) -> Before {
-        Before {
+    pub(crate) fn before_taking(&self) -> ProducerSnapshot {
+        ProducerSnapshot {
             // Acquire pairs with the release of a look's end: that look saw the memory that is
             // taken from now on.
             looks: self.looks.load(Ordering::Acquire),
@@ -102,7 +102,7 @@ impl EventCount {
     /// Announces memory that was taken after `before` and is, at least in part, free again. Tells
     /// only the threads that may have looked for it meanwhile. A wait in `wait_for` is not counted,
     /// because one more look does no harm there.
-    pub(crate) fn announce_to_later(&self, before: Before) {
+    pub(crate) fn announce_to_later(&self, before: ProducerSnapshot) {
         fence(Ordering::SeqCst);
         self.wake_waiters();
         let nobody_looked = before.looks as u32 == before.own;
@@ -135,12 +135,12 @@ impl EventCount {
     /// the value of `before_taking` without this look.
     pub(crate) fn arm_and<T, E>(
         &self,
-        attempt: impl FnOnce(Before) -> Result<T, E>,
+        attempt: impl FnOnce(ProducerSnapshot) -> Result<T, E>,
     ) -> Result<T, E> {
         let looks = self.looks.fetch_add(LOOK, Ordering::AcqRel);
         self.armed.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let result = attempt(Before {
+        let result = attempt(ProducerSnapshot {
             looks: looks.wrapping_add(LOOK),
             own: 1,
         });

@@ -29,7 +29,7 @@ pub const HOT_PAGES: usize = 8;
 pub type PageIndex = u32;
 
 /// A stack that drops its oldest entry when it is full.
-struct Hot {
+struct RecentPages {
     /// A ring; the newest entry is at `top - 1`, modulo the length.
     slots: [PageIndex; HOT_PAGES],
     /// Number of entries, ≤ `HOT_PAGES`.
@@ -41,7 +41,7 @@ struct Hot {
     taken: u64,
 }
 
-impl Hot {
+impl RecentPages {
     /// Puts `page` on top. Returns the oldest entry if it had to make room.
     fn push(&mut self, page: PageIndex) -> Option<PageIndex> {
         // In a full ring, the slot after the newest entry holds the oldest one.
@@ -83,7 +83,7 @@ impl Hot {
 /// All free pages, each exactly once.
 pub(crate) struct FreePages {
     /// The pages that each purpose returned last.
-    hot: [CachePadded<Mutex<Hot>>; 2],
+    hot: [CachePadded<Mutex<RecentPages>>; 2],
     /// The other free pages. The queue has room for all pages that can exist, so that a push cannot
     /// fail.
     cold: ArrayQueue<PageIndex>,
@@ -94,7 +94,7 @@ pub(crate) struct FreePages {
 impl FreePages {
     pub(crate) fn new(max: u32) -> Self {
         let hot = || {
-            CachePadded::new(Mutex::new(Hot {
+            CachePadded::new(Mutex::new(RecentPages {
                 slots: [0; HOT_PAGES],
                 count: 0,
                 top: 0,
@@ -114,7 +114,7 @@ impl FreePages {
         hot + self.cold_taken.load(Ordering::Relaxed)
     }
 
-    fn hot(&self, purpose: Purpose) -> &Mutex<Hot> {
+    fn hot(&self, purpose: Purpose) -> &Mutex<RecentPages> {
         &self.hot[purpose as usize]
     }
 

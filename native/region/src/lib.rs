@@ -42,7 +42,9 @@ mod version;
 pub mod version;
 
 #[cfg(not(loom))]
-pub use cache::{ChunkCache, ChunkCacheCounters, Exits, FillGuard, ReadGuard, Sleep, StagedFile};
+pub use cache::{
+    ChunkCache, ChunkCacheCounters, FillGuard, ReadGuard, ReadSources, Sleep, StagedFile,
+};
 pub use error::RegionError;
 pub use region::{OpenFile, OpenRegion, Region, RegionId, Source};
 pub use version::{is_stable, Version, VERSION_BYTES};

@@ -4,8 +4,8 @@
 
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use faro_region::{
-    is_stable, ChunkCache, Exits, Region, RegionError, RegionId, Sleep, StagedFile, CHUNK_BYTES,
-    MAX_SLOTS,
+    is_stable, ChunkCache, ReadSources, Region, RegionError, RegionId, Sleep, StagedFile,
+    CHUNK_BYTES, MAX_SLOTS,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl World {
         out
     }
 
-    fn exits(&self) -> Exits {
+    fn exits(&self) -> ReadSources {
         self.cache.counters().exits
     }
 }

@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::corruption::Corruption;
 use crate::lz4::Lz4;
-use crate::progress::{Ended, Pushed};
+use crate::progress::{PartEnd, PushResult};
 use crate::rows::RowWriter;
 use crate::zstd::Zstd;
 
@@ -63,11 +63,11 @@ impl RowDecoder {
     ///
     /// After a corruption call [`abandon_part`](Self::abandon_part). Until then each push returns
     /// the same corruption, and the rows before it stay in the batch.
-    pub fn push(&mut self, input: &[u8]) -> Result<Pushed, Corruption> {
+    pub fn push(&mut self, input: &[u8]) -> Result<PushResult, Corruption> {
         self.check()?;
         let rows = &mut self.rows;
         let pushed = match &mut self.source {
-            PartDecoder::None => rows.take(input).map(|taken| Pushed {
+            PartDecoder::None => rows.take(input).map(|taken| PushResult {
                 taken,
                 full: taken < input.len(),
             }),
@@ -79,7 +79,7 @@ impl RowDecoder {
 
     /// Ends the current part. If `full` is false, the part is complete: it ended at the end of a
     /// stream and of a row, and all its rows are in batches. The next push starts another part.
-    pub fn end_part(&mut self) -> Result<Ended, Corruption> {
+    pub fn end_part(&mut self) -> Result<PartEnd, Corruption> {
         self.check()?;
         let rows = &mut self.rows;
         let drained = match &mut self.source {
@@ -89,13 +89,13 @@ impl RowDecoder {
         };
         // The last piece of a long row must be handed out before the part ends.
         if !self.keep_failure(drained)? || self.rows.ends_long_row() {
-            return Ok(Ended { full: true });
+            return Ok(PartEnd { full: true });
         }
         let ended = self.rows.check_end();
         self.keep_failure(ended)?;
         self.rows.end_part();
         self.source.start_part();
-        Ok(Ended { full: false })
+        Ok(PartEnd { full: false })
     }
 
     /// Drops the current part: its decoded bytes and its rows in the current batch. Rows of earlier

@@ -79,5 +79,5 @@ pub use compress::BlockCompressor;
 pub use compress_error::CompressError;
 pub use corruption::Corruption;
 pub use decoder::{Codec, RowDecoder, SetupError};
-pub use progress::{Ended, Piece, Pushed};
+pub use progress::{PartEnd, Piece, PushResult};
 pub use row_block::RowBlockFault;

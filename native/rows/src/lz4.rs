@@ -13,8 +13,8 @@
 use crate::block::{Header, Method, HEADER_BYTES};
 use crate::corruption::Corruption;
 use crate::decoded::Decoded;
-use crate::progress::Pushed;
-use crate::row_blocks::{RowBlocks, Taken};
+use crate::progress::PushResult;
+use crate::row_blocks::{RowBlocks, UnpackResult};
 use crate::rows::RowWriter;
 use std::mem;
 
@@ -32,13 +32,13 @@ pub(crate) struct Lz4 {
 }
 
 impl Lz4 {
-    pub fn push(&mut self, input: &[u8], rows: &mut RowWriter) -> Result<Pushed, Corruption> {
+    pub fn push(&mut self, input: &[u8], rows: &mut RowWriter) -> Result<PushResult, Corruption> {
         let mut rest = input;
         let mut drained = self.drain(rows)?;
         while drained && !rest.is_empty() {
             drained = self.take(&mut rest, rows)?;
         }
-        Ok(Pushed {
+        Ok(PushResult {
             taken: input.len() - rest.len(),
             full: !drained,
         })
@@ -77,11 +77,11 @@ impl Lz4 {
             let header = Header::parse(header, self.offset)?;
             if let Some((body, rest)) = rest.split_at_checked(header.compressed) {
                 let taken = self.decode(&header, body, rows, true)?;
-                if taken != Taken::Nothing {
+                if taken != UnpackResult::Nothing {
                     *input = rest;
                     self.offset += (HEADER_BYTES + body.len()) as u64;
                 }
-                return Ok(taken == Taken::All);
+                return Ok(taken == UnpackResult::All);
             }
         }
         self.carry(input, input.len())?;
@@ -128,12 +128,12 @@ impl Lz4 {
             // decoded.
             Some((header, body)) => Header::parse(header, self.offset)
                 .and_then(|header| self.decode(&header, body, rows, false)),
-            None => Ok(Taken::All),
+            None => Ok(UnpackResult::All),
         };
         self.offset += carry.len() as u64;
         carry.clear();
         self.carry = carry;
-        Ok(result? == Taken::All)
+        Ok(result? == UnpackResult::All)
     }
 
     /// Decodes a whole block. Rows that do not fit in the batch wait in `decoded` or `row_blocks`.
@@ -143,9 +143,9 @@ impl Lz4 {
         body: &[u8],
         rows: &mut RowWriter,
         may_wait: bool,
-    ) -> Result<Taken, Corruption> {
+    ) -> Result<UnpackResult, Corruption> {
         if header.original == 0 {
-            return Ok(Taken::All);
+            return Ok(UnpackResult::All);
         }
         let drained = match header.method {
             Method::Rows(_) => return self.row_blocks.take(header, body, rows, may_wait),
@@ -178,7 +178,11 @@ impl Lz4 {
                 self.decoded.drain(rows)?
             }
         };
-        Ok(if drained { Taken::All } else { Taken::Part })
+        Ok(if drained {
+            UnpackResult::All
+        } else {
+            UnpackResult::Part
+        })
     }
 
     /// Checks that the part may end. Returns false if the batch is full and rows are left.

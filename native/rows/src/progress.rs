@@ -3,7 +3,7 @@
 /// The result of [`push`](crate::RowDecoder::push).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Pushed {
+pub struct PushResult {
     /// Bytes of the input that need not be pushed again.
     pub taken: usize,
     /// The next row needs an empty batch: call [`turn`](crate::RowDecoder::turn), then push the rest
@@ -14,7 +14,7 @@ pub struct Pushed {
 /// The result of [`end_part`](crate::RowDecoder::end_part).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub struct Ended {
+pub struct PartEnd {
     /// The part is not over: call [`turn`](crate::RowDecoder::turn), then `end_part` again.
     pub full: bool,
 }

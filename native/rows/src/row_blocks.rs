@@ -2,14 +2,14 @@
 
 use crate::block::{Header, Method};
 use crate::corruption::Corruption;
-use crate::row_block::{BodyDecoder, Head, RowBlockFault};
+use crate::row_block::{BodyDecoder, BodyHead, RowBlockFault};
 use crate::rows::RowWriter;
 use crate::tail::TailReader;
 use crate::unpacked::Unpacked;
 
 /// The result of taking a row block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum UnpackResult {
     /// All its rows are in the batch.
     All,
     /// Some of its rows wait in `RowBlocks` for the next batch.
@@ -34,7 +34,7 @@ impl RowBlocks {
         body: &[u8],
         rows: &mut RowWriter,
         may_wait: bool,
-    ) -> Result<Taken, Corruption> {
+    ) -> Result<UnpackResult, Corruption> {
         header.check(body)?;
         let offset = header.offset;
         let wrong = |fault| match fault {
@@ -48,7 +48,7 @@ impl RowBlocks {
         if !rows.is_between_rows() && !ends_long_row {
             return Err(wrong(RowBlockFault::InsideRow));
         }
-        let head = Head::parse(body, header.original).map_err(wrong)?;
+        let head = BodyHead::parse(body, header.original).map_err(wrong)?;
         let bytes = head.placed_bytes();
         let tails = &mut self.tails;
         let mut decompress = |tail: &[u8], space: &mut [u8]| match header.method {
@@ -60,19 +60,19 @@ impl RowBlocks {
                 let decoded = self.bodies.decode(body, &head, &mut decompress, space);
                 decoded.map_err(wrong)?;
                 rows.add(head.rows, bytes, header.original);
-                return Ok(Taken::All);
+                return Ok(UnpackResult::All);
             }
         }
         if may_wait && rows.would_fit(bytes) && rows.has_batch() {
-            return Ok(Taken::Nothing);
+            return Ok(UnpackResult::Nothing);
         }
         let space = self.unpacked.space(bytes)?;
         let decoded = self.bodies.decode(body, &head, &mut decompress, space);
         decoded.map_err(wrong)?;
         self.unpacked.set_end(bytes);
         Ok(match self.drain(rows)? {
-            true => Taken::All,
-            false => Taken::Part,
+            true => UnpackResult::All,
+            false => UnpackResult::Part,
         })
     }
 

@@ -21,7 +21,7 @@ pub(crate) trait PieceCodec {
 }
 
 /// The kind of a block that was made, and its bytes.
-enum Made {
+enum PackedBlock {
     Rows {
         bytes: usize,
         /// Bytes of the codec's own block of the piece, if it was made too.
@@ -32,7 +32,7 @@ enum Made {
 
 /// The size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Packed {
+pub(crate) struct PackedSize {
     pub bytes: usize,
     /// Size of the block that the codec alone makes of the piece, in bytes. It is an estimate if
     /// that block was not made, and at least `bytes`.
@@ -41,12 +41,12 @@ pub(crate) struct Packed {
 
 /// Bytes before and after the codec alone, summed over all tries.
 #[derive(Debug, Default)]
-struct Tried {
+struct CodecTotals {
     original: u64,
     codec: u64,
 }
 
-impl Tried {
+impl CodecTotals {
     fn add(&mut self, original: usize, codec: usize) {
         self.original += original as u64;
         self.codec += codec as u64;
@@ -66,7 +66,7 @@ pub(crate) struct RowPacker {
     encoder: BodyEncoder,
     choices: Choices,
     guard: Guard,
-    tried: Tried,
+    tried: CodecTotals,
     /// Number of tries since the rows last changed; decides which tries measure texts.
     tries: u32,
     /// Room for the second block of a piece that is made in two ways.
@@ -87,7 +87,7 @@ impl RowPacker {
                 dictionaries: true,
             },
             guard: Guard::new(codec),
-            tried: Tried::default(),
+            tried: CodecTotals::default(),
             tries: 0,
             spare: Vec::new(),
             row_blocks: 0,
@@ -100,16 +100,16 @@ impl RowPacker {
         piece: &[u8],
         out: &mut [u8],
         codec: &mut impl PieceCodec,
-    ) -> Result<Packed, CompressError> {
+    ) -> Result<PackedSize, CompressError> {
         let (bytes, codec_bytes) = match self.make(piece, out, codec)? {
-            Made::Rows { bytes, codec } => {
+            PackedBlock::Rows { bytes, codec } => {
                 self.row_blocks += 1;
                 let codec = codec.or_else(|| self.tried.estimate(piece.len()));
                 (bytes, codec.map_or(bytes, |codec| codec.max(bytes)))
             }
-            Made::Codec(bytes) => (bytes, bytes),
+            PackedBlock::Codec(bytes) => (bytes, bytes),
         };
-        Ok(Packed { bytes, codec_bytes })
+        Ok(PackedSize { bytes, codec_bytes })
     }
 
     fn make(
@@ -117,9 +117,9 @@ impl RowPacker {
         piece: &[u8],
         out: &mut [u8],
         codec: &mut impl PieceCodec,
-    ) -> Result<Made, CompressError> {
+    ) -> Result<PackedBlock, CompressError> {
         if self.guard.skips_rows() || !self.encoder.find_rows(piece) {
-            return Ok(Made::Codec(codec.block(piece, out)?));
+            return Ok(PackedBlock::Codec(codec.block(piece, out)?));
         }
         let plan = self.guard.plan(self.encoder.repeats(piece));
         let measure = plan == GuardPlan::Both && self.asks_about_texts();
@@ -128,25 +128,25 @@ impl RowPacker {
             let bytes = codec.block(piece, out)?;
             self.tried.add(piece.len(), bytes);
             self.guard.tell(None, bytes, piece.len());
-            return Ok(Made::Codec(bytes));
+            return Ok(PackedBlock::Codec(bytes));
         };
         if plan == GuardPlan::Packed && !self.guard.is_changed(bytes, piece.len()) {
-            return Ok(Made::Rows { bytes, codec: None });
+            return Ok(PackedBlock::Rows { bytes, codec: None });
         }
         if plan == GuardPlan::Packed {
             self.tries = 0;
         }
         let Some(spare) = spare(&mut self.spare, out.len()) else {
-            return Ok(Made::Rows { bytes, codec: None });
+            return Ok(PackedBlock::Rows { bytes, codec: None });
         };
         let other = codec.block(piece, spare)?;
         self.tried.add(piece.len(), other);
         if self.guard.tell(packed, other, piece.len()) {
             let codec = Some(other);
-            return Ok(Made::Rows { bytes, codec });
+            return Ok(PackedBlock::Rows { bytes, codec });
         }
         out[..other].copy_from_slice(&spare[..other]);
-        Ok(Made::Codec(other))
+        Ok(PackedBlock::Codec(other))
     }
 
     /// Counts a try and returns whether it measures texts.

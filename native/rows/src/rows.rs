@@ -36,10 +36,10 @@ pub(crate) struct RowWriter {
     state: RowState,
     /// The place of an unfinished row, head included, after the batch that was handed out. The next
     /// `take` moves the row to the front.
-    moved: Option<Moved>,
+    moved: Option<MovedRow>,
 }
 
-struct Moved {
+struct MovedRow {
     start: usize,
     bytes: usize,
 }
@@ -77,7 +77,7 @@ impl RowWriter {
     /// Takes decoded bytes and returns how many. If it takes fewer than all, the next row needs an
     /// empty batch.
     pub fn take(&mut self, bytes: &[u8]) -> Result<usize, Corruption> {
-        if let Some(Moved { start, bytes }) = self.moved.take() {
+        if let Some(MovedRow { start, bytes }) = self.moved.take() {
             self.batch.move_to_front(start, bytes);
         }
         let mut at = 0;
@@ -268,7 +268,7 @@ impl RowWriter {
             return Batch::Empty;
         }
         if let RowState::Body { copied, .. } = self.state {
-            self.moved = Some(Moved {
+            self.moved = Some(MovedRow {
                 start: self.batch.end(),
                 bytes: ROW_HEAD_BYTES + copied,
             });

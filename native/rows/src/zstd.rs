@@ -3,7 +3,7 @@
 use crate::corruption::Corruption;
 use crate::decoded::Decoded;
 use crate::lz4::Lz4;
-use crate::progress::Pushed;
+use crate::progress::PushResult;
 use crate::rows::RowWriter;
 use zstd_safe::{get_error_name, DCtx, DParameter, InBuffer, OutBuffer, ResetDirective};
 
@@ -48,24 +48,24 @@ impl Zstd {
         })
     }
 
-    pub fn push(&mut self, input: &[u8], rows: &mut RowWriter) -> Result<Pushed, Corruption> {
+    pub fn push(&mut self, input: &[u8], rows: &mut RowWriter) -> Result<PushResult, Corruption> {
         let mut taken = 0;
         if !self.blocks.drain(rows)? {
-            return Ok(Pushed { taken, full: true });
+            return Ok(PushResult { taken, full: true });
         }
         loop {
             if !self.decoded.drain(rows)? {
-                return Ok(Pushed { taken, full: true });
+                return Ok(PushResult { taken, full: true });
             }
             if taken == input.len() && !self.more {
-                return Ok(Pushed { taken, full: false });
+                return Ok(PushResult { taken, full: false });
             }
             let mut rest = &input[taken..];
             if self.is_block(rest) {
                 let whole = self.take_block(&mut rest, rows)?;
                 taken = input.len() - rest.len();
                 if !whole {
-                    return Ok(Pushed { taken, full: true });
+                    return Ok(PushResult { taken, full: true });
                 }
             } else {
                 taken += self.step(rest)?;

@@ -2,13 +2,13 @@
 
 mod support;
 
-use faro_rows::{Batch, Codec, Corruption, Piece, Pushed, RowDecoder, SetupError};
+use faro_rows::{Batch, Codec, Corruption, Piece, PushResult, RowDecoder, SetupError};
 use support::encode::{lz4_stream, row_stream, zstd_frame};
 use support::{collect, decode, decoder, rows_of};
 
 fn push(decoder: &mut RowDecoder, bytes: &[u8]) {
     let taken = bytes.len();
-    let expected = Pushed { taken, full: false };
+    let expected = PushResult { taken, full: false };
     assert_eq!(decoder.push(bytes), Ok(expected));
 }
 
@@ -102,7 +102,7 @@ fn a_turn_inside_a_row() {
         let mut decoder = decoder(Codec::None, 64);
         let (mut found, mut long) = (Vec::new(), Vec::new());
         for mut piece in [&part[..cut], &part[cut..]] {
-            while let Pushed { taken, full: true } = decoder.push(piece).expect("rows") {
+            while let PushResult { taken, full: true } = decoder.push(piece).expect("rows") {
                 piece = &piece[taken..];
                 collect(decoder.turn(), &mut found, &mut long);
             }

@@ -20,7 +20,7 @@ use support::{decode, decoder};
 const LZ4: u8 = 0x30;
 const ZSTD: u8 = 0x40;
 
-struct Good {
+struct GoodVector {
     name: &'static str,
     rows: Vec<Vec<u8>>,
     block: Vec<u8>,
@@ -34,11 +34,11 @@ fn words(values: &[u64]) -> Vec<Vec<u8>> {
 }
 
 /// Returns rows of one word each.
-fn one(name: &'static str, values: &[u64], column: Vec<u8>) -> Good {
+fn one(name: &'static str, values: &[u64], column: Vec<u8>) -> GoodVector {
     let body = body(values.len() as u32, 1, &[constant(1), column], &[]);
     let rows = words(values);
     let block = row_block(LZ4, row_stream(&rows).len(), &body);
-    Good { name, rows, block }
+    GoodVector { name, rows, block }
 }
 
 fn with(
@@ -48,11 +48,11 @@ fn with(
     words: u16,
     columns: &[Vec<u8>],
     tail: &[u8],
-) -> Good {
+) -> GoodVector {
     let body = body(rows.len() as u32, words, columns, tail);
     let block = row_block(method, row_stream(rows).len(), &body);
     let rows = rows.to_vec();
-    Good { name, rows, block }
+    GoodVector { name, rows, block }
 }
 
 /// Returns 800 bytes 3 as LZ4: one literal, a match with that offset, and twelve literals. Only with offset 1 it is LZ4.
@@ -75,7 +75,7 @@ fn people() -> Vec<Vec<u8>> {
     names.into_iter().zip(cities).map(person).collect()
 }
 
-fn good() -> Vec<Good> {
+fn good() -> Vec<GoodVector> {
     let big = 1 << 63 | 5;
     let seven: Vec<u64> = (0..7).map(|at| 1000 + 3 * at).collect();
     let runs_of = [4, 4, 4, 9, 9, 9, 9, 9, 9, 1, 1];
@@ -400,7 +400,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn files() -> [(&'static str, String); 2] {
     let mut good_file = "# NAME ROW_STREAM BLOCK: docs/row-block-format.md\n".to_owned();
-    for Good { name, rows, block } in good() {
+    for GoodVector { name, rows, block } in good() {
         let _ = writeln!(
             good_file,
             "{name} {} {}",
@@ -423,7 +423,7 @@ fn path(name: &str) -> PathBuf {
 
 #[test]
 fn good_blocks_give_their_rows() {
-    for Good { name, rows, block } in good() {
+    for GoodVector { name, rows, block } in good() {
         for codec in [Codec::Lz4, Codec::Zstd] {
             for batch in [64, 4096] {
                 for cuts in [&[][..], &[1]] {

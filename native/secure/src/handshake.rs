@@ -37,7 +37,7 @@ pub struct Connector {
 }
 
 /// Result of WELCOME.
-pub struct Welcomed {
+pub struct WelcomeResult {
     /// Keys of the connection.
     pub keys: Keys,
     /// The version that the acceptor chose, of those that were offered.
@@ -66,7 +66,7 @@ impl Connector {
     ///
     /// # Errors
     /// `Unproven`, `AnotherEndpoint`, `Version`, `Key`.
-    pub fn welcomed(mut self, message: &[u8]) -> Result<Welcomed, HandshakeError> {
+    pub fn welcomed(mut self, message: &[u8]) -> Result<WelcomeResult, HandshakeError> {
         let mut version = [0; VERSION_BYTES];
         self.state.read("WELCOME", message, &mut version)?;
         if self.state.peer("WELCOME")? != self.prologue.acceptor {
@@ -86,7 +86,7 @@ impl Connector {
             sealer: Sealer::new(sending)?,
             opener: Opener::new(receiving)?,
         };
-        Ok(Welcomed {
+        Ok(WelcomeResult {
             keys,
             version: got,
             proof,
@@ -98,7 +98,7 @@ impl Connector {
 pub struct Acceptor(NoiseState);
 
 /// Result of PROOF.
-pub struct Proven {
+pub struct AuthResult {
     /// The endpoint that has connected.
     pub connector: u128,
     /// Keys of the connection.
@@ -151,7 +151,7 @@ impl Acceptor {
     ///
     /// # Errors
     /// `Unproven`, `Key`.
-    pub fn proven(mut self, message: &[u8]) -> Result<Proven, HandshakeError> {
+    pub fn proven(mut self, message: &[u8]) -> Result<AuthResult, HandshakeError> {
         self.0.read("PROOF", message, &mut [])?;
         let connector = self.0.peer("PROOF")?;
         let [receiving, sending] = self.0.split()?;
@@ -159,6 +159,6 @@ impl Acceptor {
             sealer: Sealer::new(sending)?,
             opener: Opener::new(receiving)?,
         };
-        Ok(Proven { connector, keys })
+        Ok(AuthResult { connector, keys })
     }
 }

@@ -4,7 +4,7 @@
 //! that the other end of a connection has the private key that belongs to it.
 
 use crate::primitives::{public_of, KEY_BYTES};
-use crate::wiped::wipe_stack;
+use crate::zeroizing::wipe_stack;
 use crate::{KeyError, Secret};
 use ring::digest;
 use std::fmt;

@@ -22,11 +22,11 @@ mod noise;
 mod primitives;
 mod record;
 mod secret;
-mod wiped;
+mod zeroizing;
 #[cfg(test)]
-mod wiped_test;
+mod zeroizing_test;
 
-pub use handshake::{Acceptor, Connector, Keys, Proven, Welcomed};
+pub use handshake::{Acceptor, AuthResult, Connector, Keys, WelcomeResult};
 pub use identity::StaticKey;
 pub use noise::{HandshakeError, Prologue, HELLO_BYTES, PROOF_BYTES, WELCOME_BYTES};
 pub use record::{

@@ -4,7 +4,7 @@
 use crate::identity::id_of;
 use crate::primitives::{Primitives, KEY_BYTES};
 use crate::secret::{Psk, Secret};
-use crate::wiped::{wipe_stack, Wiped};
+use crate::zeroizing::{wipe_stack, ZeroizingBox};
 use crate::{KeyError, Protection, StaticKey};
 use snow::params::NoiseParams;
 use snow::{Builder, HandshakeState};
@@ -87,7 +87,7 @@ fn unable(error: snow::Error) -> HandshakeError {
 }
 
 /// The library's state of either side. It has keys in it, and so have the stacks of its calls.
-pub(crate) struct NoiseState(Wiped<HandshakeState>);
+pub(crate) struct NoiseState(ZeroizingBox<HandshakeState>);
 
 impl NoiseState {
     pub(crate) fn new(
@@ -97,7 +97,7 @@ impl NoiseState {
         initiates: bool,
     ) -> Result<Self, HandshakeError> {
         let prologue = prologue.bytes();
-        let made = Wiped::try_new(|| {
+        let made = ZeroizingBox::try_new(|| {
             let pattern: NoiseParams = PATTERN.parse()?;
             let own = Some(key.public_key());
             let builder = Builder::with_resolver(pattern, Box::new(Primitives { own }))

@@ -2,7 +2,7 @@
 //!
 //! `ring` has X25519 for keys that are used once only, and a static key is used in every handshake.
 
-use crate::wiped::Wiped;
+use crate::zeroizing::ZeroizingBox;
 use curve25519_dalek::montgomery::MontgomeryPoint;
 use ring::aead::{Aad, LessSafeKey, Nonce, UnboundKey, AES_256_GCM, NONCE_LEN};
 use ring::digest::{Context, SHA256};
@@ -24,8 +24,8 @@ pub(crate) fn public_of(private: &[u8; KEY_BYTES]) -> [u8; KEY_BYTES] {
 /// Makes an AES-256-GCM key in memory that is wiped. The caller must wipe the stack.
 pub(crate) fn aead_key(
     key: &[u8; KEY_BYTES],
-) -> Result<Wiped<LessSafeKey>, ring::error::Unspecified> {
-    Wiped::try_new(|| Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key)?)))
+) -> Result<ZeroizingBox<LessSafeKey>, ring::error::Unspecified> {
+    ZeroizingBox::try_new(|| Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key)?)))
 }
 
 /// Finds the primitives of the one pattern that there is.
@@ -53,7 +53,7 @@ impl CryptoResolver for Primitives {
     fn resolve_hash(&self, choice: &HashChoice) -> Option<Box<dyn Hash>> {
         match choice {
             HashChoice::SHA256 => {
-                let context = Wiped::try_new(|| Ok::<_, Error>(Context::new(&SHA256)));
+                let context = ZeroizingBox::try_new(|| Ok::<_, Error>(Context::new(&SHA256)));
                 Some(Box::new(Sha256(context.ok()?)))
             }
             _ => None,
@@ -134,7 +134,7 @@ impl Dh for X25519 {
 }
 
 /// SHA-256.
-struct Sha256(Wiped<Context>);
+struct Sha256(ZeroizingBox<Context>);
 
 impl Hash for Sha256 {
     fn name(&self) -> &'static str {
@@ -164,7 +164,7 @@ impl Hash for Sha256 {
 }
 
 /// AES-256-GCM. Without a key nothing is encrypted: the message is shorter than it has to be, and the handshake ends.
-struct AesGcm(Option<Wiped<LessSafeKey>>);
+struct AesGcm(Option<ZeroizingBox<LessSafeKey>>);
 
 /// Returns a nonce as in Noise, section 12.4: 32 zero bits and the number, big-endian.
 fn nonce(number: u64) -> Nonce {

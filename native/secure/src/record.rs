@@ -9,7 +9,7 @@
 
 use crate::primitives::aead_key;
 use crate::secret::Secret;
-use crate::wiped::{wipe_stack, Wiped};
+use crate::zeroizing::{wipe_stack, ZeroizingBox};
 use crate::KeyError;
 use ring::aead::{Aad, LessSafeKey, Nonce, NONCE_LEN};
 use thiserror::Error;
@@ -47,7 +47,7 @@ pub enum RecordError {
 
 /// One direction's key and how far it was used.
 struct Sequence {
-    key: Wiped<LessSafeKey>,
+    key: ZeroizingBox<LessSafeKey>,
     secret: Secret,
     next: u64,
     rekey: u64,

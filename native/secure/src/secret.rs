@@ -1,6 +1,6 @@
 //! Bytes that only members of an application know. They are wiped when they are dropped, and no formatting shows them.
 
-use crate::wiped::wipe_stack;
+use crate::zeroizing::wipe_stack;
 use crate::KeyError;
 use ring::hkdf;
 use std::fmt;

@@ -1,16 +1,16 @@
 //! One application of this host: its outputs, and the endpoint that serves them to its members.
 
+use crate::control_inbox::ControlInbox;
 use crate::disk::Disk;
-use crate::handed::Handed;
+use crate::handed_over::HandedOverFiles;
 use crate::lend::Loans;
-use crate::lending::Lending;
+use crate::lending::LoanLimits;
 use crate::message::{Hello, Key};
 use crate::options::Options;
 use crate::port::Port;
 use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
 use crate::serving::{open, resolver};
-use crate::store::{Holding, KeepError, KeptNow, Store};
-use crate::told::Told;
+use crate::store::{KeepError, KeptNow, Store, StoredTotals};
 use faro_endpoint::{Budget, Endpoint, EndpointError};
 use faro_sync::lock;
 use faro_wire::OutputId;
@@ -42,8 +42,8 @@ pub(crate) struct Application {
     endpoint: Mutex<Option<Arc<Endpoint>>>,
     replicas: Arc<Replicas>,
     pages: Arc<Pages>,
-    pub(crate) told: Arc<Told>,
-    copying: Copying,
+    pub(crate) told: Arc<ControlInbox>,
+    copying: CopyContext,
     threads: Mutex<Vec<JoinHandle<()>>>,
     connections: AtomicUsize,
     activity: Mutex<Activity>,
@@ -57,7 +57,7 @@ pub(crate) struct Application {
 
 /// What all applications' copies have in common.
 #[derive(Clone)]
-pub(crate) struct Copying {
+pub(crate) struct CopyContext {
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) counts: Arc<CopyCounts>,
 }
@@ -93,12 +93,12 @@ impl Application {
         owner: u32,
         (store, disk): (Arc<Store>, Arc<Disk>),
         shared: (&Options, &Arc<Budget>, &Port),
-        copying: Copying,
+        copying: CopyContext,
         now: Instant,
     ) -> Result<Arc<Self>, EndpointError> {
         let endpoint = open(hello, shared)?;
         let pages = Arc::new(Pages::new(Arc::clone(&store)));
-        let told: Arc<Told> = Arc::default();
+        let told: Arc<ControlInbox> = Arc::default();
         let resolver = resolver(
             Arc::clone(&endpoint),
             Arc::clone(&store),
@@ -185,7 +185,7 @@ impl Application {
 
     /// # Errors
     /// See `Store::keep`.
-    pub(crate) fn keep(&self, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
+    pub(crate) fn keep(&self, id: OutputId, handed: HandedOverFiles) -> Result<KeptNow, KeepError> {
         let kept = self.store.keep(id, handed)?;
         // The endpoint may know the older files.
         if let Some(endpoint) = self.endpoint().filter(|_| kept.replaced) {
@@ -231,7 +231,7 @@ impl Application {
     /// What there is of these outputs for a reader of this host.
     pub(crate) fn lend(
         &self,
-        lending: &Arc<Lending>,
+        lending: &Arc<LoanLimits>,
         shuffle: u32,
         maps: &[i64],
         files: bool,
@@ -240,7 +240,7 @@ impl Application {
     }
 
     /// Removes a shuffle's outputs.
-    pub(crate) fn forget(&self, shuffle: u32) -> Holding {
+    pub(crate) fn forget(&self, shuffle: u32) -> StoredTotals {
         let close = || {
             if let Some(endpoint) = self.endpoint() {
                 endpoint.forget_shuffle(shuffle);
@@ -255,7 +255,7 @@ impl Application {
         gone
     }
 
-    pub(crate) fn holding(&self) -> Holding {
+    pub(crate) fn holding(&self) -> StoredTotals {
         self.store.holding()
     }
 
@@ -309,7 +309,7 @@ impl Application {
     }
 
     /// Ends the endpoint and removes all outputs; what that was.
-    pub(crate) fn end(&self) -> Holding {
+    pub(crate) fn end(&self) -> StoredTotals {
         self.close();
         self.store.end()
     }

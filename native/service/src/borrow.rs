@@ -1,8 +1,8 @@
 //! An executor's side of what is lent: asks for the files of map outputs, and gives them to its endpoint.
 
 use crate::client::{Client, ClientError};
-use crate::message::{Lent, Reply, Request, MAX_LEND, MAX_LEND_FILES};
-use crate::socket::{receive_lent, send, Received};
+use crate::message::{LoanState, Reply, Request, MAX_LEND, MAX_LEND_FILES};
+use crate::socket::{receive_lent, send, ReceivedMessage};
 use faro_endpoint::Endpoint;
 use faro_wire::OutputId;
 use std::fs::File;
@@ -62,7 +62,7 @@ impl Client {
                 files,
             };
             for (&at, lent) in now.iter().zip(self.ask_for(&question, endpoint)?) {
-                readable[at] = lent != Lent::NotHere;
+                readable[at] = lent != LoanState::NotHere;
                 are_lent |= readable[at];
             }
             room = room.saturating_sub(max);
@@ -77,7 +77,7 @@ impl Client {
         &self,
         question: &Question<'_>,
         endpoint: &Endpoint,
-    ) -> Result<Vec<Lent>, ClientError> {
+    ) -> Result<Vec<LoanState>, ClientError> {
         self.on_connection(|socket| {
             let (all, descriptors) = question.send(socket)?;
             if question.files {
@@ -90,14 +90,14 @@ impl Client {
 
 impl Question<'_> {
     /// Asks, and checks that as much came as was asked for.
-    fn send(&self, socket: &OwnedFd) -> Result<(Vec<Lent>, Vec<OwnedFd>), ClientError> {
+    fn send(&self, socket: &OwnedFd) -> Result<(Vec<LoanState>, Vec<OwnedFd>), ClientError> {
         let request = Request::Lend {
             shuffle: self.shuffle,
             files: self.files,
             maps: self.maps.to_vec(),
         };
         send(socket.as_fd(), &request.encode(), &[])?;
-        let Received { bytes, descriptors } = receive_lent(socket.as_fd())?;
+        let ReceivedMessage { bytes, descriptors } = receive_lent(socket.as_fd())?;
         match Reply::decode(&bytes)? {
             Reply::Lent(all) => {
                 let wanted = all.iter().map(|lent| lent.files()).sum::<usize>();
@@ -114,7 +114,7 @@ impl Question<'_> {
 
     fn keep(
         &self,
-        all: &[Lent],
+        all: &[LoanState],
         descriptors: Vec<OwnedFd>,
         endpoint: &Endpoint,
     ) -> Result<(), ClientError> {
@@ -122,9 +122,9 @@ impl Question<'_> {
         let mut next = || files.next().ok_or(ClientError::Unexpected);
         for (&map_id, lent) in self.maps.iter().zip(all) {
             let (index, data) = match lent {
-                Lent::NotHere => continue,
-                Lent::Empty => (next()?, None),
-                Lent::Whole => (next()?, Some(next()?)),
+                LoanState::NotHere => continue,
+                LoanState::Empty => (next()?, None),
+                LoanState::Whole => (next()?, Some(next()?)),
             };
             let id = OutputId {
                 shuffle_id: self.shuffle,

@@ -2,11 +2,11 @@
 
 use crate::application::Application;
 use crate::disk::{DiskError, DISK_WAIT};
-use crate::handed::Handed;
+use crate::handed_over::HandedOverFiles;
 use crate::lend::Loans;
 use crate::message::{MessageError, Refusal, Reply, Request};
 use crate::service::{Refused, Service};
-use crate::socket::{receive, send, Received, SocketError};
+use crate::socket::{receive, send, ReceivedMessage, SocketError};
 use crate::store::KeepError;
 use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use std::fs::File;
@@ -168,7 +168,7 @@ impl Connection<'_> {
     fn answer(
         &self,
         application: &Arc<Application>,
-        received: Received,
+        received: ReceivedMessage,
     ) -> Result<Answer, Refused> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
@@ -186,7 +186,7 @@ impl Connection<'_> {
                 };
                 let (of, user) = (Arc::clone(application), self.user);
                 let kept = application.disk().ask(move || {
-                    let handed = Handed::check(index, data, user)?;
+                    let handed = HandedOverFiles::check(index, data, user)?;
                     of.keep(id, handed)
                 });
                 let kept = kept.map_err(|error| late(&error))?.map_err(|error| {

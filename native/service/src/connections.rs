@@ -18,7 +18,7 @@ pub(crate) enum TooMany {
 }
 
 #[derive(Debug, Default)]
-struct Open {
+struct OpenCounts {
     all: usize,
     by_user: HashMap<u32, usize>,
 }
@@ -28,7 +28,7 @@ struct Open {
 pub(crate) struct Connections {
     max: usize,
     users: Users,
-    open: Mutex<Open>,
+    open: Mutex<OpenCounts>,
 }
 
 impl Connections {
@@ -41,7 +41,7 @@ impl Connections {
     }
 
     /// Counts one more, until what is returned is dropped.
-    pub(crate) fn take(self: &Arc<Self>, user: u32) -> Result<Counted, TooMany> {
+    pub(crate) fn take(self: &Arc<Self>, user: u32) -> Result<ConnectionPermit, TooMany> {
         let mut open = lock(&self.open);
         if open.all >= self.max {
             return Err(TooMany::All { max: self.max });
@@ -54,7 +54,7 @@ impl Connections {
         open.all += 1;
         open.by_user.insert(user, of_user + 1);
         let of = Arc::clone(self);
-        Ok(Counted { user, of })
+        Ok(ConnectionPermit { user, of })
     }
 
     pub(crate) fn are_none(&self) -> bool {
@@ -64,12 +64,12 @@ impl Connections {
 
 /// One of the connections.
 #[derive(Debug)]
-pub(crate) struct Counted {
+pub(crate) struct ConnectionPermit {
     user: u32,
     of: Arc<Connections>,
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut open = lock(&self.of.open);
         open.all -= 1;

@@ -1,6 +1,6 @@
 //! What the service has counted since its start.
 
-use crate::store::{Holding, KeptAs};
+use crate::store::{KeptAs, StoredTotals};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sums over all applications, also over those that have ended.
@@ -28,7 +28,7 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn removed(&self, gone: Holding) {
+    pub(crate) fn removed(&self, gone: StoredTotals) {
         let removed = gone.outputs as u64;
         self.removed_outputs.fetch_add(removed, Ordering::Relaxed);
     }

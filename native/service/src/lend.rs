@@ -4,8 +4,8 @@
 //! the files' own user can still open them for writing by `/proc/self/fd`, as it could by their path; executors of one
 //! application trust each other, and those of others get no descriptor.
 
-use crate::lending::{Lending, LoanCount};
-use crate::message::{Key, Lent};
+use crate::lending::{LoanCount, LoanLimits};
+use crate::message::{Key, LoanState};
 use crate::store::Store;
 use faro_wire::OutputId;
 use std::fs::File;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Default)]
 pub(crate) struct Loans {
     /// The state of each map output, in the order of the question.
-    pub(crate) all: Vec<Lent>,
+    pub(crate) all: Vec<LoanState>,
     /// Open until the answer was sent.
     files: Vec<File>,
     counted: Vec<LoanCount>,
@@ -27,7 +27,7 @@ impl Loans {
     /// opened is "not here".
     pub(crate) fn of(
         store: &Store,
-        lending: (&Arc<Lending>, Key),
+        lending: (&Arc<LoanLimits>, Key),
         shuffle: u32,
         maps: &[i64],
         files: bool,
@@ -50,18 +50,18 @@ impl Loans {
     fn open(
         &mut self,
         store: &Store,
-        (lending, application): (&Arc<Lending>, Key),
+        (lending, application): (&Arc<LoanLimits>, Key),
         id: OutputId,
-    ) -> Lent {
+    ) -> LoanState {
         // Opened without the store's lock.
         let Some(found) = store.find(id) else {
-            return Lent::NotHere;
+            return LoanState::NotHere;
         };
         let counted = match lending.take(application, found.state().files()) {
             Ok(counted) => counted,
             Err(on_their_way) => {
                 log::debug!("no map output is lent: {on_their_way} files are on their way");
-                return Lent::NotHere;
+                return LoanState::NotHere;
             }
         };
         match found.open() {
@@ -73,7 +73,7 @@ impl Loans {
             Err(error) => {
                 let (shuffle, map) = (id.shuffle_id, id.map_id);
                 log::debug!("map output {shuffle}/{map} cannot be lent: {error}");
-                Lent::NotHere
+                LoanState::NotHere
             }
         }
     }
@@ -83,7 +83,7 @@ impl Loans {
     }
 
     /// They were sent. Their files are closed here, and count until the reader has taken them.
-    pub(crate) fn sent(self, lending: &Lending, socket: &Arc<OwnedFd>) {
+    pub(crate) fn sent(self, lending: &LoanLimits, socket: &Arc<OwnedFd>) {
         lending.sent(socket, self.counted);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) const TAKE_WAIT: Duration = Duration::from_secs(5);
 /// Files of an answer that are counted.
 #[derive(Debug)]
 pub(crate) struct LoanCount {
-    of: Arc<Lending>,
+    of: Arc<LoanLimits>,
     application: Key,
     files: usize,
 }
@@ -50,13 +50,13 @@ struct LoanCounts {
 
 /// All files on their way.
 #[derive(Debug)]
-pub(crate) struct Lending {
+pub(crate) struct LoanLimits {
     max: usize,
     counts: Mutex<LoanCounts>,
     sent: Mutex<Vec<SentAnswer>>,
 }
 
-impl Lending {
+impl LoanLimits {
     pub(crate) fn new(max: usize) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -182,7 +182,7 @@ mod tests {
         (Arc::new(service), reader)
     }
 
-    fn lends(lending: &Arc<Lending>, application: u8, socket: &Arc<OwnedFd>) {
+    fn lends(lending: &Arc<LoanLimits>, application: u8, socket: &Arc<OwnedFd>) {
         let files = (0..2).map(|_| lending.take(key(application), 1).unwrap());
         let files = files.collect();
         let file = File::open("/dev/null").unwrap();
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn files_count_until_their_reader_has_taken_them() {
-        let lending = Lending::new(100);
+        let lending = LoanLimits::new(100);
         let (service, reader) = pair();
         lends(&lending, 1, &service);
         let start = clock::now();
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_takes_nothing_loses_its_connection_and_still_counts() {
-        let lending = Lending::new(100);
+        let lending = LoanLimits::new(100);
         let (service, reader) = pair();
         lends(&lending, 1, &service);
         let start = clock::now();
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn an_application_leaves_as_many_as_it_has() {
-        let lending = Lending::new(8);
+        let lending = LoanLimits::new(8);
         let (service, reader) = pair();
         lends(&lending, 1, &service);
         lends(&lending, 1, &service);

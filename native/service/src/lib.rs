@@ -28,16 +28,18 @@
 //! with a card of its own, that knows its outputs only; all of them are behind one TCP port. A client names no path: it passes open files.
 
 mod application;
+mod application_state;
 mod borrow;
 mod client;
 mod connection;
 mod connections;
+mod control_client;
+mod control_inbox;
 mod counters;
 mod directories;
 mod disk;
 mod error;
-mod handed;
-mod known;
+mod handed_over;
 mod lend;
 mod lending;
 mod lines;
@@ -57,14 +59,13 @@ mod shares;
 mod socket;
 mod status;
 mod store;
-mod tell;
-mod told;
 
 pub use client::{Client, ClientError};
+pub use control_client::{tell, ApplicationMember, MAX_SHUFFLES};
 pub use error::ServiceError;
 pub use listener::Listener;
 pub use message::{
-    Hello, Key, Lent, Refusal, Reply, Request, Token, MAX_LEND, MAX_LEND_FILES, MAX_MESSAGE,
+    Hello, Key, LoanState, Refusal, Reply, Request, Token, MAX_LEND, MAX_LEND_FILES, MAX_MESSAGE,
     VERSION,
 };
 pub use metrics::Metrics;
@@ -73,6 +74,5 @@ pub use port::PortError;
 pub use record::Record;
 pub use replica::order;
 pub use service::Service;
-pub use socket::{receive, send, Received, SocketError};
+pub use socket::{receive, send, ReceivedMessage, SocketError};
 pub use status::{ask_status, Figures, Status};
-pub use tell::{tell, ApplicationMember, MAX_SHUFFLES};

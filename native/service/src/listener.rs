@@ -1,7 +1,7 @@
 //! The socket of the service: who connects is asked for, one thread answers each connection.
 
 use crate::connection::{hello_waits, not_served, refuse, Connection, LOOK};
-use crate::connections::{Connections, Counted};
+use crate::connections::{ConnectionPermit, Connections};
 use crate::error::ServiceError;
 use crate::message::Refusal;
 use crate::options::{Users, SOCKET};
@@ -217,7 +217,7 @@ fn turn_away(
         return;
     };
     let refuses = move || {
-        let _counted: Counted = counted;
+        let _counted: ConnectionPermit = counted;
         let told = hello_waits(&connection)
             .and_then(|()| receive(connection.as_fd()))
             .and_then(|_| refuse(&connection, refused));

@@ -1,14 +1,14 @@
 //! Where the outputs of applications are on the disk: a directory for each, with its record. It is made when the first
 //! executor registers, found again after a restart, and removed when the application ends.
 
+use crate::application_state::ApplicationState;
 use crate::directories::{remove_directory, DataDirectory};
 use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
-use crate::known::Known;
 use crate::message::Key;
 use crate::orphaned::{OrphanError, OrphanedOutputs};
 use crate::record::{Boot, Record};
-use crate::store::{Held, Holding, OutputRecords, Store};
+use crate::store::{OpenFileCount, OutputRecords, Store, StoredTotals};
 use faro_sync::clock;
 use std::collections::HashMap;
 use std::fs;
@@ -24,7 +24,7 @@ pub(crate) struct Places {
     quota: u64,
     /// Both of all applications.
     records: Arc<OutputRecords>,
-    held: Arc<Held>,
+    held: Arc<OpenFileCount>,
 }
 
 impl Places {
@@ -34,7 +34,7 @@ impl Places {
         data: Arc<DataDirectory>,
         quota: u64,
         records: Arc<OutputRecords>,
-        held: Arc<Held>,
+        held: Arc<OpenFileCount>,
     ) -> Result<Self, ServiceError> {
         let boot = Boot::current().map_err(ServiceError::Boot)?;
         Ok(Self {
@@ -51,13 +51,13 @@ impl Places {
     ///
     /// # Errors
     /// `Path`.
-    pub(crate) fn left(&self) -> Result<HashMap<Key, Known>, ServiceError> {
+    pub(crate) fn left(&self) -> Result<HashMap<Key, ApplicationState>, ServiceError> {
         let of = |source| ServiceError::Path {
             path: self.data.applications().to_owned(),
             source,
         };
         let mut found = HashMap::new();
-        let mut all = Holding::default();
+        let mut all = StoredTotals::default();
         for entry in fs::read_dir(self.data.applications()).map_err(of)? {
             let entry = entry.map_err(of)?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -73,12 +73,12 @@ impl Places {
                     let holding = left.store.holding();
                     all.outputs += holding.outputs;
                     all.bytes += holding.bytes;
-                    found.insert(key, Known::Left(Arc::new(left)));
+                    found.insert(key, ApplicationState::Left(Arc::new(left)));
                 }
                 Err(why @ OrphanError::Unread(_)) => {
                     log::warn!("what {name} has left is looked at when one of its executors has come: {why}");
                     let since = clock::now();
-                    found.insert(key, Known::Unread { since });
+                    found.insert(key, ApplicationState::Unread { since });
                 }
                 Err(why @ (OrphanError::Damaged | OrphanError::EarlierBoot)) => {
                     log::warn!("what {name} has left is removed: {why}");
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_directory_that_is_being_removed_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let (records, held) = (OutputRecords::new(1), Held::new(1));
+        let (records, held) = (OutputRecords::new(1), OpenFileCount::new(1));
         let data = DataDirectory::open(dir.path()).unwrap();
         let places = Places::open(data, 1, records, held).unwrap();
         let key = Token::new([1; 32]).key();

@@ -1,12 +1,12 @@
 //! All applications of this host: who may register, how many there are, and when their outputs go.
 
-use crate::application::{Application, Copying};
+use crate::application::{Application, CopyContext};
+use crate::application_state::{room_for, ApplicationState, Totals};
 use crate::counters::Counters;
 use crate::directories::{descriptors, directory, locked, DataDirectory};
 use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
-use crate::known::{room_for, Known, Totals};
-use crate::lending::Lending;
+use crate::lending::LoanLimits;
 use crate::lines::{Line, Lines};
 use crate::message::{Hello, Key, Refusal};
 use crate::options::{Options, Users};
@@ -14,7 +14,7 @@ use crate::places::Places;
 use crate::port::Port;
 use crate::replica::Throttle;
 use crate::status::{Figures, Status};
-use crate::store::{Held, Holding, OutputRecords};
+use crate::store::{OpenFileCount, OutputRecords, StoredTotals};
 use faro_endpoint::Budget;
 use faro_sync::{clock, lock, wait_timeout, Condvar, Mutex};
 use rustix::process::geteuid;
@@ -45,10 +45,10 @@ pub(crate) type Refused = (Refusal, String);
 pub struct Service {
     options: Options,
     places: Places,
-    pub(crate) lending: Arc<Lending>,
+    pub(crate) lending: Arc<LoanLimits>,
     /// Of all applications' arenas.
     memory: Arc<Budget>,
-    copying: Copying,
+    copying: CopyContext,
     /// Of all applications' endpoints.
     port: Port,
     /// Held for moments: nothing that may wait is done meanwhile.
@@ -63,7 +63,7 @@ pub struct Service {
 
 #[derive(Default)]
 struct Applications {
-    all: HashMap<Key, Known>,
+    all: HashMap<Key, ApplicationState>,
     /// No more are served.
     is_closed: bool,
 }
@@ -74,7 +74,7 @@ struct NewApplication {
     hello: Hello,
     owner: u32,
     /// Its state before.
-    before: Option<Known>,
+    before: Option<ApplicationState>,
     /// One that makes room for it.
     goes: Option<Arc<Application>>,
 }
@@ -93,8 +93,8 @@ impl Service {
         let socket_lock = locked(&options.socket_directory)?;
         let data = DataDirectory::open(&options.data_directory)?;
         let descriptors = descriptors();
-        let held = Held::new((descriptors / HELD_SHARE) as usize);
-        let lending = Lending::new((descriptors / LENDING_SHARE) as usize);
+        let held = OpenFileCount::new((descriptors / HELD_SHARE) as usize);
+        let lending = LoanLimits::new((descriptors / LENDING_SHARE) as usize);
         let records = OutputRecords::new(options.outputs());
         let places = Places::open(data, options.quota, records, held)?;
         let port = Port::open(&options)?;
@@ -105,7 +105,7 @@ impl Service {
             places,
             lending,
             memory,
-            copying: Copying {
+            copying: CopyContext {
                 throttle: Arc::new(Throttle::new(options.replica_bandwidth)),
                 counts: Arc::default(),
             },
@@ -189,26 +189,28 @@ impl Service {
                 return Err(system("the service ends"));
             }
             match applications.all.get(&key) {
-                Some(Known::Serving(application)) => {
+                Some(ApplicationState::Serving(application)) => {
                     return match application.agrees(hello, owner) {
                         true => Ok(Arc::clone(application)),
                         false => Err(disagrees()),
                     };
                 }
-                Some(Known::Starting { .. }) => {
+                Some(ApplicationState::Starting { .. }) => {
                     let left = deadline.saturating_duration_since(clock::now());
                     if left.is_zero() {
                         return Err(system(TOO_LONG));
                     }
                     applications = wait_timeout(&self.changed, applications, left);
                 }
-                Some(Known::Ending { .. }) => {
+                Some(ApplicationState::Ending { .. }) => {
                     return Err(system("an application of this key is just being removed"));
                 }
-                Some(Known::Left(left)) if !Known::may_have(left, hello, owner) => {
+                Some(ApplicationState::Left(left))
+                    if !ApplicationState::may_have(left, hello, owner) =>
+                {
                     return Err(disagrees());
                 }
-                Some(Known::Left(_) | Known::Unread { .. }) => break None,
+                Some(ApplicationState::Left(_) | ApplicationState::Unread { .. }) => break None,
                 None => {
                     let (users, max) = (&self.options.users, self.options.applications);
                     let goes = room_for(owner, &applications.all, users, max)?;
@@ -221,12 +223,16 @@ impl Service {
         };
         if let Some(goes) = &goes {
             let owner = Some(goes.owner);
-            applications.all.insert(goes.key, Known::Ending { owner });
+            applications
+                .all
+                .insert(goes.key, ApplicationState::Ending { owner });
         }
-        let before = applications.all.insert(key, Known::Starting { owner });
+        let before = applications
+            .all
+            .insert(key, ApplicationState::Starting { owner });
         drop(applications);
         let disk = match &before {
-            Some(Known::Left(left)) => Arc::clone(&left.disk),
+            Some(ApplicationState::Left(left)) => Arc::clone(&left.disk),
             _ => Disk::new(DISK_WAIT),
         };
         let coming = NewApplication {
@@ -264,7 +270,11 @@ impl Service {
             drop(applications);
             self.changed.notify_all();
             if let Some(goes) = goes {
-                self.ends(goes.key, &Known::Serving(Arc::clone(&goes)), MADE_ROOM);
+                self.ends(
+                    goes.key,
+                    &ApplicationState::Serving(Arc::clone(&goes)),
+                    MADE_ROOM,
+                );
             }
             return Err((Refusal::System, error.to_string()));
         }
@@ -279,7 +289,7 @@ impl Service {
         disk: Arc<Disk>,
     ) -> Result<Arc<Application>, Refused> {
         if let Some(goes) = coming.goes.take() {
-            self.ends(goes.key, &Known::Serving(goes), MADE_ROOM);
+            self.ends(goes.key, &ApplicationState::Serving(goes), MADE_ROOM);
         }
         let NewApplication {
             key,
@@ -293,7 +303,7 @@ impl Service {
         let is_closed = applications.is_closed;
         match (&started, before) {
             (Ok(application), _) if !is_closed => {
-                let serving = Known::Serving(Arc::clone(application));
+                let serving = ApplicationState::Serving(Arc::clone(application));
                 applications.all.insert(key, serving);
             }
             (Err(_), Some(before)) => {
@@ -322,16 +332,16 @@ impl Service {
         key: Key,
         hello: &Hello,
         owner: u32,
-        before: &Option<Known>,
+        before: &Option<ApplicationState>,
         disk: Arc<Disk>,
     ) -> Result<Arc<Application>, Refused> {
         let system = |text: String| (Refusal::System, text);
         let store = match before {
-            Some(Known::Left(left)) => Arc::clone(&left.store),
-            Some(Known::Unread { .. }) => {
+            Some(ApplicationState::Left(left)) => Arc::clone(&left.store),
+            Some(ApplicationState::Unread { .. }) => {
                 let left = self.places.left_by(key);
                 let left = left.map_err(|error| system(error.to_string()))?;
-                if !Known::may_have(&left, hello, owner) {
+                if !ApplicationState::may_have(&left, hello, owner) {
                     return Err((Refusal::User, "it is another executor's".to_owned()));
                 }
                 left.store
@@ -358,13 +368,15 @@ impl Service {
         let mut applications = lock(&self.applications);
         let known = applications.all.get(&key)?.clone();
         let disk = match &known {
-            Known::Serving(application) => Arc::clone(application.disk()),
-            Known::Left(left) => Arc::clone(&left.disk),
-            Known::Unread { .. } => Disk::new(DISK_WAIT),
-            Known::Starting { .. } | Known::Ending { .. } => return None,
+            ApplicationState::Serving(application) => Arc::clone(application.disk()),
+            ApplicationState::Left(left) => Arc::clone(&left.disk),
+            ApplicationState::Unread { .. } => Disk::new(DISK_WAIT),
+            ApplicationState::Starting { .. } | ApplicationState::Ending { .. } => return None,
         };
         let owner = known.owner();
-        applications.all.insert(key, Known::Ending { owner });
+        applications
+            .all
+            .insert(key, ApplicationState::Ending { owner });
         drop(applications);
         let (tell, told) = mpsc::channel();
         let (service, why, of) = (Arc::clone(self), why.to_owned(), known.clone());
@@ -381,17 +393,19 @@ impl Service {
         Some(told)
     }
 
-    fn ends(&self, key: Key, known: &Known, why: &str) {
+    fn ends(&self, key: Key, known: &ApplicationState, why: &str) {
         let (name, gone, served) = match known {
-            Known::Serving(application) => {
+            ApplicationState::Serving(application) => {
                 let served = application.served();
                 let gone = application.end();
                 self.counters.has_served(served);
                 (application.name.as_str(), gone, served[0])
             }
-            Known::Left(left) => (left.record.application.as_str(), left.store.end(), 0),
-            Known::Unread { .. } => ("that could not be read", Holding::default(), 0),
-            Known::Starting { .. } | Known::Ending { .. } => return,
+            ApplicationState::Left(left) => (left.record.application.as_str(), left.store.end(), 0),
+            ApplicationState::Unread { .. } => {
+                ("that could not be read", StoredTotals::default(), 0)
+            }
+            ApplicationState::Starting { .. } | ApplicationState::Ending { .. } => return,
         };
         self.places.remove(key);
         lock(&self.applications).all.remove(&key);
@@ -404,7 +418,7 @@ impl Service {
     }
 
     /// What there is now. Whatever is asked of them then is asked without the lock of all.
-    fn known(&self) -> Vec<(Key, Known)> {
+    fn known(&self) -> Vec<(Key, ApplicationState)> {
         let applications = lock(&self.applications);
         let all = applications.all.iter();
         all.map(|(key, known)| (*key, known.clone())).collect()
@@ -527,8 +541,8 @@ impl Service {
 }
 
 /// Checks the outputs that an earlier service has left, in the background. An output that is needed earlier is checked then.
-fn look_at(known: &Known) {
-    let Known::Left(left) = known else {
+fn look_at(known: &ApplicationState) {
+    let ApplicationState::Left(left) = known else {
         return;
     };
     let of = Arc::clone(left);

@@ -1,11 +1,11 @@
 //! The endpoint that serves an application's outputs, and the thread that tells it where their files are.
 
+use crate::control_inbox::ControlInbox;
 use crate::message::Hello;
 use crate::options::Options;
 use crate::port::Port;
 use crate::replica::{answer, Pages};
 use crate::store::Store;
-use crate::told::Told;
 use faro_endpoint::{Budget, Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -63,7 +63,7 @@ pub(crate) fn resolver(
     endpoint: Arc<Endpoint>,
     store: Arc<Store>,
     pages: Arc<Pages>,
-    told: Arc<Told>,
+    told: Arc<ControlInbox>,
 ) -> Result<JoinHandle<()>, EndpointError> {
     std::thread::Builder::new()
         .name("faro-resolver".to_owned())

@@ -49,7 +49,7 @@ impl From<Errno> for SocketError {
 
 /// A message and its descriptors.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedMessage {
     pub bytes: Zeroizing<Vec<u8>>,
     pub descriptors: Vec<OwnedFd>,
 }
@@ -89,14 +89,14 @@ pub fn send(
 ///
 /// # Errors
 /// `Closed`, `TimedOut`, `TooLong`, `TooManyDescriptors`, `Io`.
-pub fn receive(socket: BorrowedFd<'_>) -> Result<Received, SocketError> {
+pub fn receive(socket: BorrowedFd<'_>) -> Result<ReceivedMessage, SocketError> {
     // Room for one more, so that a third one is seen.
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS + 1))];
     receive_into(socket, MAX_DESCRIPTORS, &mut space)
 }
 
 /// The same of an answer to LEND, which has more descriptors.
-pub(crate) fn receive_lent(socket: BorrowedFd<'_>) -> Result<Received, SocketError> {
+pub(crate) fn receive_lent(socket: BorrowedFd<'_>) -> Result<ReceivedMessage, SocketError> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_LENT + 1))];
     receive_into(socket, MAX_LENT, &mut space)
 }
@@ -105,7 +105,7 @@ fn receive_into(
     socket: BorrowedFd<'_>,
     max: usize,
     space: &mut [MaybeUninit<u8>],
-) -> Result<Received, SocketError> {
+) -> Result<ReceivedMessage, SocketError> {
     let mut bytes = Zeroizing::new(vec![0; MAX_MESSAGE]);
     let mut control = RecvAncillaryBuffer::new(space);
     let message = loop {
@@ -136,5 +136,5 @@ fn receive_into(
         return Err(SocketError::Closed);
     }
     bytes.truncate(message.bytes);
-    Ok(Received { bytes, descriptors })
+    Ok(ReceivedMessage { bytes, descriptors })
 }

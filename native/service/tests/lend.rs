@@ -12,7 +12,9 @@ mod host;
 
 use executors::{hello, reader};
 use faro_endpoint::{Endpoint, LocalError};
-use faro_service::{receive, send, Client, ClientError, Lent, Refusal, Reply, Request, SOCKET};
+use faro_service::{
+    receive, send, Client, ClientError, LoanState, Refusal, Reply, Request, SOCKET,
+};
 use host::{id, Host};
 use rustix::net::{
     accept, bind, listen, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
@@ -220,7 +222,7 @@ fn what_is_lent_cannot_be_written() {
     let received = receive(socket.as_fd()).unwrap();
     assert_eq!(
         Reply::decode(&received.bytes).unwrap(),
-        Reply::Lent(vec![Lent::Whole])
+        Reply::Lent(vec![LoanState::Whole])
     );
     for descriptor in received.descriptors {
         assert!(File::from(descriptor).write_all(b"x").is_err());
@@ -272,7 +274,7 @@ fn registered(host: &Host) -> OwnedFd {
 }
 
 /// What a client says to a service that gives this answer, with as many descriptors of `file`.
-fn lied_to(lent: Vec<Lent>, file: &File, count: usize) -> (ClientError, bool) {
+fn lied_to(lent: Vec<LoanState>, file: &File, count: usize) -> (ClientError, bool) {
     let dir = tempfile::tempdir().unwrap();
     let flags = SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
@@ -322,16 +324,16 @@ fn a_service_that_lies_is_not_believed() {
         File::open(dir.path()).unwrap(),
         File::open(&no_index).unwrap(),
     ] {
-        let (error, connected) = lied_to(vec![Lent::Whole], &file, 2);
+        let (error, connected) = lied_to(vec![LoanState::Whole], &file, 2);
         assert!(matches!(error, ClientError::Loan(_)), "{error}");
         assert!(connected);
     }
     let file = File::open(&no_index).unwrap();
     for (lent, count) in [
-        (vec![Lent::Whole], 1),
-        (vec![Lent::Empty], 2),
-        (vec![Lent::NotHere], 1),
-        (vec![Lent::Whole; 2], 4),
+        (vec![LoanState::Whole], 1),
+        (vec![LoanState::Empty], 2),
+        (vec![LoanState::NotHere], 1),
+        (vec![LoanState::Whole; 2], 4),
     ] {
         let (error, connected) = lied_to(lent, &file, count);
         assert!(matches!(error, ClientError::Unexpected), "{error}");

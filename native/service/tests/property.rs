@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use faro_service::{Hello, Lent, Record, Refusal, Reply, Request, Status, Token};
+use faro_service::{Hello, LoanState, Record, Refusal, Reply, Request, Status, Token};
 use faro_wire::OutputId;
 use proptest::prelude::*;
 
@@ -80,8 +80,8 @@ proptest! {
         for reply in [
             Reply::Welcome { card: card.clone() },
             Reply::Done,
-            Reply::Lent(vec![Lent::NotHere, Lent::Empty, Lent::Whole]),
-            Reply::Lent(vec![Lent::Whole; 1_000]),
+            Reply::Lent(vec![LoanState::NotHere, LoanState::Empty, LoanState::Whole]),
+            Reply::Lent(vec![LoanState::Whole; 1_000]),
             Reply::Behind(card.len() as u64),
             Reply::Refused { why: Refusal::Quota, text: text.clone() },
         ] {

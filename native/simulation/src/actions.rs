@@ -2,7 +2,7 @@
 
 use crate::caller::PendingRequest;
 use crate::fabric::World;
-use crate::node::{no_lease_is_out, Node, Planned};
+use crate::node::{no_lease_is_out, Node, PlannedSteps};
 use crate::run::Run;
 use crate::step::{PlannedAction, RunStep};
 use faro_sync::lock;
@@ -63,7 +63,7 @@ impl Run<'_> {
         if self.nodes[node].asleep_until.take().is_some() {
             self.wake_all(node);
             // Steps that it put off while it slept are planned again.
-            self.nodes[node].planned = Planned::default();
+            self.nodes[node].planned = PlannedSteps::default();
             self.follow(node);
             let core = &mut lock(&self.world).core;
             core.at(core.now, RunStep::Release { node });

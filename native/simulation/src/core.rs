@@ -1,6 +1,6 @@
 //! The state that all parts of a simulation share: the time, the dice, the agenda and the trace.
 
-use crate::dice::Dice;
+use crate::sim_rng::SimRng;
 use crate::step::RunStep;
 use crate::trace::Trace;
 use std::cmp::Reverse;
@@ -45,7 +45,7 @@ impl Ord for DueEvent {
 /// The time, the dice, the agenda and the trace of one run.
 pub(crate) struct Core {
     pub(crate) now: Time,
-    pub(crate) dice: Dice,
+    pub(crate) dice: SimRng,
     pub(crate) trace: Trace,
     start: Instant,
     agenda: BinaryHeap<Reverse<DueEvent>>,
@@ -54,7 +54,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(dice: Dice, trace: Trace) -> Self {
+    pub(crate) fn new(dice: SimRng, trace: Trace) -> Self {
         Self {
             now: Time::ZERO,
             dice,

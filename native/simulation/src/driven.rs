@@ -4,14 +4,14 @@
 //! one fabric after the other drives all of them, in virtual time.
 
 use crate::core::Core;
-use crate::dice::Dice;
 use crate::fabric::{SimulatedFabric, World};
-use crate::network::{Conditions, Network, Pace};
+use crate::network::{Conditions, Network, ProcessSpeed};
+use crate::sim_rng::SimRng;
 use crate::step::RunStep;
 use crate::trace::Trace;
-use faro_fabric::{Event, Fabric, FabricError, FabricKind, Identity, Intercept, Intercepted};
+use faro_fabric::{Event, Fabric, FabricError, FabricKind, Identity, Intercept, InterceptedFabric};
 use faro_sync::lock;
-use faro_sync::simulated::Simulated;
+use faro_sync::simulated::SimulationGuard;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -24,7 +24,7 @@ const POLL: Duration = Duration::from_micros(20);
 thread_local! {
     /// The clock of this thread's network. It belongs to its thread, and a fabric must be `Send`,
     /// so no fabric can hold it.
-    static CLOCK: RefCell<Option<Simulated>> = const { RefCell::new(None) };
+    static CLOCK: RefCell<Option<SimulationGuard>> = const { RefCell::new(None) };
 }
 
 /// A network whose fabrics a test polls. Its thread has virtual time until it is dropped.
@@ -41,8 +41,8 @@ impl DrivenNetwork {
     /// Panics if this thread simulates already.
     #[must_use]
     pub fn new(kind: FabricKind, seed: u64) -> Self {
-        CLOCK.set(Some(Simulated::begin(seed, u8::MAX)));
-        let core = Core::new(Dice::new(seed), Trace::new(false));
+        CLOCK.set(Some(SimulationGuard::begin(seed, u8::MAX)));
+        let core = Core::new(SimRng::new(seed), Trace::new(false));
         let network = Network::new(Conditions::FAST);
         let world = Arc::new(Mutex::new(World { core, network }));
         let due = Arc::default();
@@ -53,13 +53,19 @@ impl DrivenNetwork {
     #[must_use]
     pub fn fabric(&self, identity: &Identity) -> Box<dyn Fabric> {
         let node = lock(&self.world).network.sites.len();
-        let inner = SimulatedFabric::new(&self.world, (node, 0), self.kind, identity, Pace::FAST);
+        let inner = SimulatedFabric::new(
+            &self.world,
+            (node, 0),
+            self.kind,
+            identity,
+            ProcessSpeed::FAST,
+        );
         let drive = Drive {
             world: Arc::clone(&self.world),
             due: Arc::clone(&self.due),
             site: inner.site(),
         };
-        Box::new(Intercepted::new(Box::new(inner), drive))
+        Box::new(InterceptedFabric::new(Box::new(inner), drive))
     }
 }
 

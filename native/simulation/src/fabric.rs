@@ -1,10 +1,10 @@
 //! The simulated fabric, through which a progress thread uses the network.
 
 use crate::core::Core;
-use crate::network::{Network, Pace};
+use crate::network::{Network, ProcessSpeed};
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
-    Read, Rejected, RemoteRange, Revoked, Waker, Write,
+    Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write,
 };
 use faro_sync::lock;
 use faro_wire::header::MAX_MESSAGE_BYTES;
@@ -44,7 +44,7 @@ impl SimulatedFabric {
         (node, place): (usize, usize),
         kind: FabricKind,
         identity: &Identity,
-        pace: Pace,
+        pace: ProcessSpeed,
     ) -> Self {
         let location = format!("node-{node}:{place}");
         let network = &mut lock(world).network;
@@ -109,21 +109,21 @@ impl Fabric for SimulatedFabric {
         &mut self,
         connection: ConnectionId,
         exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
+    ) -> Result<RemoteRange, RejectedPost<Exposure>> {
         let World { network, .. } = &mut *self.world();
         if !network.is_open(self.site, connection) {
-            return Err(Rejected::NotConnected(exposure, connection));
+            return Err(RejectedPost::NotConnected(exposure, connection));
         }
         if network.exposures_of(self.site, connection) >= network.conditions.exposures {
-            return Err(Rejected::Full(exposure));
+            return Err(RejectedPost::Full(exposure));
         }
         Ok(network.expose(self.site, connection, exposure))
     }
 
-    fn revoke(&mut self, key: u64) -> Revoked {
+    fn revoke(&mut self, key: u64) -> RevokeStatus {
         let World { core, network } = &mut *self.world();
         let revoked = network.revoke(self.site, key);
-        if let Revoked::Later = revoked {
+        if let RevokeStatus::Later = revoked {
             network.let_go_later(core, self.site, key);
         }
         revoked
@@ -133,28 +133,28 @@ impl Fabric for SimulatedFabric {
         &mut self,
         connection: ConnectionId,
         message: Message,
-    ) -> Result<(), Rejected<Message>> {
+    ) -> Result<(), RejectedPost<Message>> {
         let limit = MAX_MESSAGE_BYTES as usize;
         if message.body.len() > limit {
-            return Err(Rejected::TooLarge(message, limit as u64));
+            return Err(RejectedPost::TooLarge(message, limit as u64));
         }
         let World { core, network } = &mut *self.world();
         network.send(core, (self.site, connection), message)
     }
 
-    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), Rejected<Write>> {
+    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>> {
         let limit = write.source.capacity().saturating_sub(write.offset);
         if write.offset > write.source.capacity() || write.length > limit {
-            return Err(Rejected::TooLarge(write, limit as u64));
+            return Err(RejectedPost::TooLarge(write, limit as u64));
         }
         let World { core, network } = &mut *self.world();
         network.write(core, (self.site, connection), write)
     }
 
-    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), Rejected<Read>> {
+    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), RejectedPost<Read>> {
         let limit = read.target.capacity();
         if read.source.length as usize > limit {
-            return Err(Rejected::TooLarge(read, limit as u64));
+            return Err(RejectedPost::TooLarge(read, limit as u64));
         }
         let World { core, network } = &mut *self.world();
         network.read(core, (self.site, connection), read)

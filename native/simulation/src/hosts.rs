@@ -6,11 +6,11 @@
 //! only one host's connections are made: each executor of it reads as all would, and is read from
 //! as all would be. What the others would do among themselves adds no connection to this host.
 
-use crate::dice::Dice;
 use crate::outputs::MapOutputs;
 use crate::plan::RunPlan;
 use crate::report::Violation;
 use crate::run::Run;
+use crate::sim_rng::SimRng;
 use faro_fabric::verbs::FIRST_CONNECTION_BYTES;
 use faro_sync::lock;
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ impl Cluster {
         let reads: Vec<_> = reads
             .filter(|(reader, owner)| !self.one_host || is_first(*reader) || is_first(*owner))
             .collect();
-        let mut dice = Dice::new(1);
+        let mut dice = SimRng::new(1);
         let plan = RunPlan::of_reads(nodes, &reads, &mut dice, outputs);
         let mut run = Run::of(plan, dice, false, outputs)?;
         self.counted(&mut run, reads.len())

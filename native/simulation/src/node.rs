@@ -5,7 +5,7 @@ use crate::core::Time;
 use crate::fabric::{SimulatedFabric, World};
 use crate::outputs::MapOutputs;
 use crate::plan::RunPlan;
-use faro_endpoint::{Completion, Config, ExchangeConfig, FabricChoice, Stepped};
+use faro_endpoint::{Completion, Config, ExchangeConfig, FabricChoice, ManualEndpoint};
 use faro_fabric::Fabric;
 use faro_pool::{Lease, Pool, MIN_LIMIT_BYTES};
 use faro_secure::{Secret, StaticKey};
@@ -26,7 +26,7 @@ pub(crate) struct KeptBlocks {
 
 /// The kinds of steps that are planned for a process.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedSteps {
     pub(crate) files: bool,
     pub(crate) questions: bool,
     pub(crate) completions: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Planned {
 
 /// A node's process.
 pub(crate) struct Node {
-    pub(crate) endpoint: Stepped,
+    pub(crate) endpoint: ManualEndpoint,
     pub(crate) pool: Arc<Pool>,
     /// The sites of its fabrics, in the order of its progress threads.
     pub(crate) sites: Vec<usize>,
@@ -44,7 +44,7 @@ pub(crate) struct Node {
     pub(crate) pending: BTreeMap<u64, PendingRequest>,
     pub(crate) kept: Vec<KeptBlocks>,
     pub(crate) hog: Vec<Lease>,
-    pub(crate) planned: Planned,
+    pub(crate) planned: PlannedSteps,
     /// The time before which it takes no step.
     pub(crate) asleep_until: Option<Time>,
 }
@@ -79,7 +79,7 @@ impl Node {
         let key = StaticKey::public(number).map_err(|error| error.to_string())?;
         let secret = Secret::new([number as u8; 32]);
         let (mut sites, mut arena) = (Vec::new(), None);
-        let endpoint = Stepped::start(config, key, secret, |identity, pool| {
+        let endpoint = ManualEndpoint::start(config, key, secret, |identity, pool| {
             arena = Some(Arc::clone(pool));
             let fabrics = of.fabrics.iter().enumerate().map(|(place, kind)| {
                 let fabric = SimulatedFabric::new(world, (node, place), *kind, identity, of.pace);
@@ -97,7 +97,7 @@ impl Node {
             pending: BTreeMap::new(),
             kept: Vec::new(),
             hog: Vec::new(),
-            planned: Planned::default(),
+            planned: PlannedSteps::default(),
             asleep_until: None,
         })
     }

@@ -1,6 +1,6 @@
 //! The map outputs of all simulations of a process: written once, read by all, never changed.
 
-use crate::dice::Dice;
+use crate::sim_rng::SimRng;
 use faro_endpoint::OutputFiles;
 use faro_wire::{BlockId, OutputId};
 use std::io;
@@ -50,7 +50,7 @@ impl MapOutputs {
     /// Fails if the file system does.
     pub fn write() -> io::Result<Self> {
         let directory = tempfile::tempdir()?;
-        let mut dice = Dice::new(1);
+        let mut dice = SimRng::new(1);
         let outputs = SHAPES.into_iter().enumerate();
         let outputs = outputs.map(|(number, (partitions, lengths))| {
             let lengths = (0..partitions).map(|_| match dice.chance(100) {
@@ -103,12 +103,12 @@ impl MapOutputs {
     }
 
     /// Returns a map id whose partitions have that size.
-    pub(crate) fn map(dice: &mut Dice, size: Size) -> i64 {
+    pub(crate) fn map(dice: &mut SimRng, size: Size) -> i64 {
         size as i64 + dice.number(0..4) as i64 * SHAPES.len() as i64
     }
 
     /// Returns a block of one to three partitions of a map output.
-    pub(crate) fn block(&self, dice: &mut Dice, shuffle: u32, map: i64) -> BlockId {
+    pub(crate) fn block(&self, dice: &mut SimRng, shuffle: u32, map: i64) -> BlockId {
         let partitions = SHAPES[map as usize % SHAPES.len()].0;
         let start = dice.place(partitions);
         let end = match dice.chance(200) {
@@ -129,7 +129,7 @@ fn write(
     directory: &Path,
     number: usize,
     lengths: &[usize],
-    dice: &mut Dice,
+    dice: &mut SimRng,
 ) -> io::Result<SimulatedOutput> {
     let files = OutputFiles {
         data: directory.join(format!("{number}.data")),

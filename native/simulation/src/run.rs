@@ -1,7 +1,6 @@
 //! Runs a seed step by step: its processes, its network and its plan.
 
 use crate::core::{Core, Time};
-use crate::dice::Dice;
 use crate::fabric::World;
 use crate::network::Network;
 use crate::node::{no_lease_is_out, Node};
@@ -9,11 +8,12 @@ use crate::outputs::MapOutputs;
 use crate::plan::{Profile, RunPlan, MILLI, SECOND};
 use crate::report::{Report, Violation};
 use crate::results::RequestResults;
+use crate::sim_rng::SimRng;
 use crate::step::RunStep;
 use crate::trace::Trace;
 use faro_endpoint::Turn;
 use faro_sync::lock;
-use faro_sync::simulated::Simulated;
+use faro_sync::simulated::SimulationGuard;
 use std::sync::{Arc, Mutex};
 
 /// Maximum number of steps: a run with more makes no progress.
@@ -24,7 +24,7 @@ pub(crate) struct Run<'a> {
     pub(crate) plan: RunPlan,
     pub(crate) outputs: &'a MapOutputs,
     pub(crate) world: Arc<Mutex<World>>,
-    simulated: Simulated,
+    simulated: SimulationGuard,
     pub(crate) nodes: Vec<Node>,
     pub(crate) results: RequestResults,
 }
@@ -40,7 +40,7 @@ impl<'a> Run<'a> {
         prints: bool,
         outputs: &'a MapOutputs,
     ) -> Result<Self, Violation> {
-        let mut dice = Dice::new(seed);
+        let mut dice = SimRng::new(seed);
         let rolled = Profile::ALL[dice.place(Profile::ALL.len())];
         let plan = RunPlan::roll(profile.unwrap_or(rolled), &mut dice, outputs);
         Self::of(plan, dice, prints, outputs)
@@ -52,11 +52,11 @@ impl<'a> Run<'a> {
     /// Fails if an endpoint does not start.
     pub(crate) fn of(
         plan: RunPlan,
-        mut dice: Dice,
+        mut dice: SimRng,
         prints: bool,
         outputs: &'a MapOutputs,
     ) -> Result<Self, Violation> {
-        let simulated = Simulated::begin(dice.next(), plan.resident);
+        let simulated = SimulationGuard::begin(dice.next(), plan.resident);
         let mut network = Network::new(plan.conditions.clone());
         network.slow.extend(plan.slow_pairs.iter().copied());
         let mut core = Core::new(dice, Trace::new(prints));

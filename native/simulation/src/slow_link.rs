@@ -1,10 +1,10 @@
 //! Runs a client whose arena holds one of the blocks that it asks for, over slow links.
 
-use crate::dice::Dice;
 use crate::outputs::MapOutputs;
 use crate::plan::{RunPlan, MILLI};
 use crate::report::{Report, Violation};
 use crate::run::Run;
+use crate::sim_rng::SimRng;
 use faro_fabric::FabricKind;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ impl SlowLinks<'_> {
     /// # Errors
     /// Fails if an invariant is violated, or if a block does not arrive although it must.
     pub fn run(&self, outputs: &MapOutputs) -> Result<Report, Violation> {
-        let mut dice = Dice::new(1);
+        let mut dice = SimRng::new(1);
         let mut plan = RunPlan::of_reads(1 + self.servers.len(), &[], &mut dice, outputs);
         plan.timeout = self.timeout;
         plan.conditions.bandwidth = self.bandwidth;

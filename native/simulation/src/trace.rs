@@ -34,8 +34,8 @@ impl Trace {
             println!("{:>14.6} {what}", now.as_secs_f64());
         }
         self.add(&now.as_nanos().to_le_bytes());
-        // `Hashing` never fails.
-        let _ = fmt::write(&mut Hashing(self), what);
+        // `HashingWriter` never fails.
+        let _ = fmt::write(&mut HashingWriter(self), what);
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -45,9 +45,9 @@ impl Trace {
     }
 }
 
-struct Hashing<'a>(&'a mut Trace);
+struct HashingWriter<'a>(&'a mut Trace);
 
-impl fmt::Write for Hashing<'_> {
+impl fmt::Write for HashingWriter<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.add(text.as_bytes());
         Ok(())

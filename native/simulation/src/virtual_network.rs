@@ -6,17 +6,17 @@
 //! not depend on the speed of the machine.
 
 use crate::core::{Core, Time};
-use crate::dice::Dice;
 use crate::fabric::{SimulatedFabric, World};
-use crate::network::{Conditions, Network, Pace};
-use crate::node::Planned;
+use crate::network::{Conditions, Network, ProcessSpeed};
+use crate::node::PlannedSteps;
+use crate::sim_rng::SimRng;
 use crate::step::RunStep;
 use crate::trace::Trace;
-use faro_endpoint::{Config, Endpoint, EndpointError, OutputFiles, Stepped, Turn};
+use faro_endpoint::{Config, Endpoint, EndpointError, ManualEndpoint, OutputFiles, Turn};
 use faro_fabric::{Fabric, FabricKind, Identity, OwnIdentity};
 use faro_secure::{Secret, StaticKey};
 use faro_sync::lock;
-use faro_sync::simulated::Simulated;
+use faro_sync::simulated::SimulationGuard;
 use faro_wire::OutputId;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
@@ -33,9 +33,9 @@ pub type Resolver = Box<dyn Fn(OutputId) -> Option<Option<OutputFiles>>>;
 /// A process of the network.
 enum VirtualProcess {
     Endpoint {
-        endpoint: Box<Stepped>,
+        endpoint: Box<ManualEndpoint>,
         resolver: Resolver,
-        planned: Planned,
+        planned: PlannedSteps,
     },
     /// Takes a turn, in which it may poll its fabric.
     Peer(Box<dyn FnMut()>),
@@ -51,7 +51,7 @@ pub struct VirtualNetwork {
     processes: RefCell<Vec<VirtualProcess>>,
     kind: FabricKind,
     // The last one, because processes that are dropped ask for the time.
-    simulated: Simulated,
+    simulated: SimulationGuard,
 }
 
 impl VirtualNetwork {
@@ -61,8 +61,8 @@ impl VirtualNetwork {
     /// Panics if this thread simulates already.
     #[must_use]
     pub fn new(kind: FabricKind) -> Self {
-        let simulated = Simulated::begin(1, u8::MAX);
-        let core = Core::new(Dice::new(1), Trace::new(false));
+        let simulated = SimulationGuard::begin(1, u8::MAX);
+        let core = Core::new(SimRng::new(1), Trace::new(false));
         let network = Network::new(Conditions::FAST);
         Self {
             world: Arc::new(Mutex::new(World { core, network })),
@@ -85,14 +85,14 @@ impl VirtualNetwork {
         let number = site as u128 + 1;
         let key = StaticKey::public(number).map_err(|_| EndpointError::Closed)?;
         let secret = Secret::new([number as u8; 32]);
-        let stepped = Stepped::start(config, key, secret, |identity, _| {
+        let stepped = ManualEndpoint::start(config, key, secret, |identity, _| {
             vec![Box::new(self.fabric(identity)) as Box<dyn Fabric>]
         })?;
         let endpoint = Arc::clone(stepped.endpoint());
         let process = VirtualProcess::Endpoint {
             endpoint: Box::new(stepped),
             resolver,
-            planned: Planned::default(),
+            planned: PlannedSteps::default(),
         };
         self.enter(site, process);
         Ok(endpoint)
@@ -135,7 +135,7 @@ impl VirtualNetwork {
 
     fn fabric(&self, identity: &Identity) -> SimulatedFabric {
         let place = (self.next_site(), 0);
-        SimulatedFabric::new(&self.world, place, self.kind, identity, Pace::FAST)
+        SimulatedFabric::new(&self.world, place, self.kind, identity, ProcessSpeed::FAST)
     }
 
     fn enter(&self, site: usize, process: VirtualProcess) {

@@ -8,14 +8,14 @@ use faro_pool::Pool;
 use faro_simulation::DrivenNetwork;
 use std::cell::Cell;
 
-struct Simulated {
+struct SimulatedBench {
     network: DrivenNetwork,
     kind: FabricKind,
     /// Number of the next endpoint.
     next: Cell<u128>,
 }
 
-impl Simulated {
+impl SimulatedBench {
     fn like(kind: FabricKind) -> Self {
         Self {
             network: DrivenNetwork::new(kind, 0xfa20),
@@ -25,7 +25,7 @@ impl Simulated {
     }
 }
 
-impl Bench for Simulated {
+impl Bench for SimulatedBench {
     fn site(&self) -> Site {
         let number = self.next.replace(self.next.get() + 1);
         let identity = OwnIdentity::public(number << 64 | 0xfa20);
@@ -45,5 +45,5 @@ impl Bench for Simulated {
     }
 }
 
-fabric_conformance!(like_tcp, Simulated::like(FabricKind::Tcp));
-fabric_conformance!(like_verbs, Simulated::like(FabricKind::Verbs));
+fabric_conformance!(like_tcp, SimulatedBench::like(FabricKind::Tcp));
+fabric_conformance!(like_verbs, SimulatedBench::like(FabricKind::Verbs));

@@ -35,12 +35,12 @@ struct ClockState {
 }
 
 /// Makes its thread simulate until it is dropped.
-pub struct Simulated {
+pub struct SimulationGuard {
     /// Not `Send`, because the simulation belongs to its thread.
     _thread: PhantomData<*const ()>,
 }
 
-impl Simulated {
+impl SimulationGuard {
     /// Starts a simulation on this thread. `seed` decides the order of hash tables and which pages
     /// are resident: on average `resident` of 256 that are asked for.
     ///
@@ -70,7 +70,7 @@ impl Simulated {
     }
 }
 
-impl Drop for Simulated {
+impl Drop for SimulationGuard {
     fn drop(&mut self) {
         SIMULATION.set(None);
     }
@@ -156,14 +156,14 @@ mod tests {
     use crate::clock::now;
 
     fn order(seed: u64) -> Vec<u32> {
-        let _simulated = Simulated::begin(seed, 128);
+        let _simulated = SimulationGuard::begin(seed, 128);
         let table: HashSet<u32> = (0..100).collect();
         table.into_iter().collect()
     }
 
     #[test]
     fn time_stands_still_until_it_is_set() {
-        let simulated = Simulated::begin(1, 0);
+        let simulated = SimulationGuard::begin(1, 0);
         let start = now();
         simulated.set(Duration::from_secs(3_600));
         assert_eq!(now() - start, Duration::from_secs(3_600));
@@ -183,7 +183,7 @@ mod tests {
     fn a_seed_decides_which_pages_are_resident() {
         assert_eq!(page_is_resident(), None);
         let looks = |resident| {
-            let _simulated = Simulated::begin(9, resident);
+            let _simulated = SimulationGuard::begin(9, resident);
             (0..1_000)
                 .filter(|_| page_is_resident() == Some(true))
                 .count()

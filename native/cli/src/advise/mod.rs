@@ -51,7 +51,7 @@ pub enum AdviseError {
 
 /// What was read of all logs.
 #[derive(Default)]
-struct Advised {
+struct AdvisedLogs {
     all: Vec<Advice>,
     unread: Problems,
     /// Applications with another id than the one that was asked for, and the ids of some.
@@ -61,7 +61,7 @@ struct Advised {
 }
 
 pub fn run(args: &AdviseArgs, out: &mut impl Write) -> Result<u8, CliError> {
-    let mut advised = Advised::default();
+    let mut advised = AdvisedLogs::default();
     if args.json {
         writeln!(out, "{{\n\"applications\": [")?;
     }
@@ -72,7 +72,7 @@ pub fn run(args: &AdviseArgs, out: &mut impl Write) -> Result<u8, CliError> {
         let more = counted(advised.problems - MAX_PRINTED, "problem");
         eprintln!("faro advise: {more} more; --json has those of each log");
     }
-    let Advised { all, unread, .. } = &mut advised;
+    let AdvisedLogs { all, unread, .. } = &mut advised;
     ranking::rank(all);
     if args.json {
         let unread_texts: Vec<String> = unread.first.iter().map(Problem::to_string).collect();
@@ -108,7 +108,7 @@ fn one_id(all: &[Advice]) -> bool {
     all.windows(2).all(|two| two[0].id == two[1].id)
 }
 
-impl Advised {
+impl AdvisedLogs {
     fn add(&mut self, args: &AdviseArgs, path: &Path, out: &mut impl Write) -> io::Result<()> {
         let found = source::find(path);
         for problem in found.problems {

@@ -6,7 +6,7 @@ use super::figures::{LoggedApplication, StageFigures};
 use super::model::{estimate, AdviceVerdict, Gain, Reason};
 use super::problem::Problem;
 use super::reader::LogContent;
-use super::spans::{shares, Weighted};
+use super::spans::{shares, WeightedSpan};
 use super::units::counted;
 use serde::Serialize;
 
@@ -160,13 +160,13 @@ fn main_reason(stages: &[StageAdvice]) -> Reason {
 }
 
 fn advised(app: &mut LoggedApplication, job_ms: i64) -> Vec<StageAdvice> {
-    let interval = |stage: &StageFigures| Weighted {
+    let interval = |stage: &StageFigures| WeightedSpan {
         from: stage.start,
         to: stage.end,
         weight: stage.run_ms.saturating_mul(1_000)
             / u64::try_from(stage.end - stage.start).unwrap_or(1).max(1),
     };
-    let intervals: Vec<Weighted> = app.stages.values().map(interval).collect();
+    let intervals: Vec<WeightedSpan> = app.stages.values().map(interval).collect();
     let millis = shares(&intervals);
     let compressed = app.properties.get("spark.shuffle.compress") != "false";
     let stages = std::mem::take(&mut app.stages).into_iter().zip(millis);

@@ -51,7 +51,7 @@ impl Union {
 
 /// An interval with the mean number of tasks that ran in it.
 #[derive(Debug, Clone, Copy)]
-pub struct Weighted {
+pub struct WeightedSpan {
     pub from: i64,
     pub to: i64,
     /// In thousandths. Whole numbers, so that nothing is left of an interval that has ended.
@@ -63,7 +63,7 @@ pub struct Weighted {
 ///
 /// An interval's part of a moment is its weight times what one unit gets, so that the sum of the latter
 /// up to each edge is enough: no pair of intervals is looked at.
-pub fn shares(intervals: &[Weighted]) -> Vec<f64> {
+pub fn shares(intervals: &[WeightedSpan]) -> Vec<f64> {
     let mut edges: Vec<(i64, bool, usize)> = Vec::with_capacity(2 * intervals.len());
     for (i, one) in intervals.iter().enumerate() {
         if one.to > one.from {
@@ -107,11 +107,11 @@ mod tests {
     use proptest::prelude::*;
 
     /// The same, moment by moment.
-    fn slow_shares(intervals: &[Weighted]) -> Vec<f64> {
+    fn slow_shares(intervals: &[WeightedSpan]) -> Vec<f64> {
         let mut result = vec![0.0; intervals.len()];
         for now in 0..150 {
-            let at = |one: &Weighted| one.from <= now && now < one.to;
-            let active: Vec<&Weighted> = intervals.iter().filter(|one| at(one)).collect();
+            let at = |one: &WeightedSpan| one.from <= now && now < one.to;
+            let active: Vec<&WeightedSpan> = intervals.iter().filter(|one| at(one)).collect();
             let total: u64 = active.iter().map(|one| one.weight).sum();
             for (share, one) in result.iter_mut().zip(intervals).filter(|(_, one)| at(one)) {
                 *share += match total {
@@ -132,7 +132,7 @@ mod tests {
             let mut intervals = Vec::new();
             for (from, length, weight) in spans {
                 union.add(from, from + length);
-                intervals.push(Weighted { from, to: from + length, weight });
+                intervals.push(WeightedSpan { from, to: from + length, weight });
             }
             let found = shares(&intervals);
             let sum: f64 = found.iter().sum();

@@ -6,7 +6,7 @@ use super::site::{not_accepted, PerfSite};
 use super::PerfError;
 use crate::CliError;
 use faro_fabric::{
-    CloseReason, ConnectionId, Event, Exposure, Message, Rejected, RemoteRange, Write,
+    CloseReason, ConnectionId, Event, Exposure, Message, RejectedPost, RemoteRange, Write,
 };
 use faro_pool::{Lease, PAGE_BYTES};
 use std::collections::{HashMap, VecDeque};
@@ -182,7 +182,7 @@ impl Server<'_> {
             while let Some(answer) = client.unsent.pop_front() {
                 match self.site.fabric.send(ConnectionId(*connection), answer) {
                     Ok(()) => {}
-                    Err(Rejected::Full(answer)) => {
+                    Err(RejectedPost::Full(answer)) => {
                         client.unsent.push_front(answer);
                         break;
                     }
@@ -213,7 +213,7 @@ impl Server<'_> {
             true,
         ) {
             // `Closed` follows.
-            Ok(_) | Err(Rejected::NotConnected(..)) => Ok(()),
+            Ok(_) | Err(RejectedPost::NotConnected(..)) => Ok(()),
             Err(rejected) => Err(not_accepted("a write", &rejected)),
         }
     }
@@ -228,7 +228,7 @@ pub fn post_writes(
     target: RemoteRange,
     size: usize,
     notify: bool,
-) -> Result<usize, Rejected<Write>> {
+) -> Result<usize, RejectedPost<Write>> {
     let count = super::args::operations(size);
     for (at, length) in lengths(size).enumerate() {
         site.fabric.write(

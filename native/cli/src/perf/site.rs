@@ -5,7 +5,9 @@ use super::PerfError;
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
-use faro_fabric::{ConnectionId, EndpointId, Exposure, Fabric, OwnIdentity, Rejected, RemoteRange};
+use faro_fabric::{
+    ConnectionId, EndpointId, Exposure, Fabric, OwnIdentity, RejectedPost, RemoteRange,
+};
 use faro_pool::{Lease, Pool, Purpose, PAGE_BYTES};
 use faro_secure::Protection;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -83,11 +85,13 @@ impl PerfSite {
     }
 }
 
-pub fn not_accepted<T>(what: &'static str, rejected: &Rejected<T>) -> PerfError {
+pub fn not_accepted<T>(what: &'static str, rejected: &RejectedPost<T>) -> PerfError {
     let why = match rejected {
-        Rejected::Full(_) => "the queue is full".to_owned(),
-        Rejected::NotConnected(_, connection) => format!("connection {} is not open", connection.0),
-        Rejected::TooLarge(_, max) => format!("it is longer than {max} bytes"),
+        RejectedPost::Full(_) => "the queue is full".to_owned(),
+        RejectedPost::NotConnected(_, connection) => {
+            format!("connection {} is not open", connection.0)
+        }
+        RejectedPost::TooLarge(_, max) => format!("it is longer than {max} bytes"),
     };
     PerfError::Rejected { what, why }
 }

@@ -1,6 +1,6 @@
 //! Logs and folders that somebody made to harm: memory, time, what never ends, and names.
 
-use super::support::{json, limited, run, stderr, stdout, Made, Place, END};
+use super::support::{json, limited, run, stderr, stdout, Place, SampleApplication, END};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -101,7 +101,7 @@ fn stages_that_overlap_take_linear_time() {
 #[test]
 fn only_regular_files_are_read() {
     let place = Place::new("special");
-    place.file("app-1", Made::default().log().as_bytes());
+    place.file("app-1", SampleApplication::default().log().as_bytes());
     let fifo = place.0.join("app-2");
     assert!(Command::new("mkfifo")
         .arg(&fifo)
@@ -169,13 +169,13 @@ fn names_do_not_steer_the_terminal() {
     let evil = "a\u{1b}]0;OWNED\u{7}\u{1b}[2J\u{9b}31m\u{202e}\u{2066}\r\nb";
     let place = Place::new("names");
     let manager = serde_json::json!({ "spark.shuffle.manager": evil, "spark.plugins": evil });
-    let plain = Made {
+    let plain = SampleApplication {
         id: evil,
         name: evil,
         stage: evil,
-        ..Made::default()
+        ..SampleApplication::default()
     };
-    let other = Made {
+    let other = SampleApplication {
         properties: &manager.to_string(),
         ..plain.clone()
     };
@@ -190,7 +190,7 @@ fn names_do_not_steer_the_terminal() {
     );
     place.file(
         &format!("{evil}/4"),
-        Made::default()
+        SampleApplication::default()
             .log()
             .replace(
                 "[1]",

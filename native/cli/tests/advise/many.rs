@@ -1,14 +1,14 @@
 //! What is said about logs that are cut, and about many logs.
 
-use super::support::{advise, json, run, stderr, stdout, Made, Place, END};
+use super::support::{advise, json, run, stderr, stdout, Place, SampleApplication, END};
 use std::ffi::OsStr;
 
 #[test]
 fn a_log_that_is_cut_says_nothing_about_the_whole_job() {
     let place = Place::new("cut-verdict");
-    let whole = Made {
+    let whole = SampleApplication {
         blocks: 1_000,
-        ..Made::default()
+        ..SampleApplication::default()
     };
     let log = whole.log();
     let verdict = |name: &str, content: &str| {
@@ -44,9 +44,9 @@ fn a_log_that_is_cut_says_nothing_about_the_whole_job() {
 fn one_application_in_words() {
     let place = Place::new("words");
     for (blocks, expected) in [(800_000, "38 % (20 to 60 %)"), (1_000, "0 % (0 to 0 %)")] {
-        let made = Made {
+        let made = SampleApplication {
             blocks,
-            ..Made::default()
+            ..SampleApplication::default()
         };
         let log = place.file("log", made.log().as_bytes());
         let page = place.0.join("page.html");
@@ -66,7 +66,7 @@ fn one_application_in_words() {
 /// 300 applications in folders of folders, of which some gain much.
 fn many(place: &Place) {
     for i in 0..300_u64 {
-        let made = Made {
+        let made = SampleApplication {
             id: &format!("app-20261127000000-{i:04}"),
             name: &format!("nightly report {i}, \"all\""),
             blocks: if i % 10 == 0 {
@@ -74,7 +74,7 @@ fn many(place: &Place) {
             } else {
                 100 + i
             },
-            ..Made::default()
+            ..SampleApplication::default()
         };
         let log = made.log();
         let log = if i == 299 {

@@ -67,7 +67,7 @@ pub fn stderr(output: &Output) -> String {
 
 /// An application with one stage of Spark SQL, which reads blocks in a minute of task time.
 #[derive(Clone)]
-pub struct Made<'a> {
+pub struct SampleApplication<'a> {
     pub id: &'a str,
     pub name: &'a str,
     pub stage: &'a str,
@@ -75,7 +75,7 @@ pub struct Made<'a> {
     pub blocks: u64,
 }
 
-impl Default for Made<'_> {
+impl Default for SampleApplication<'_> {
     fn default() -> Self {
         Self {
             id: "app-1",
@@ -87,7 +87,7 @@ impl Default for Made<'_> {
     }
 }
 
-impl Made<'_> {
+impl SampleApplication<'_> {
     pub fn log(&self) -> String {
         let text = |text: &str| serde_json::to_string(text).unwrap();
         format!(

@@ -1,7 +1,7 @@
 //! The clients' process: one endpoint for each peer, one thread that asks and takes for each.
 
 use super::options::{Options, LONG};
-use super::stopped::Stopped;
+use super::stopped::StoppedPeer;
 use faro_endpoint::Endpoint;
 use faro_wire::BlockId;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Results of one client in a pass.
 #[derive(Default, Clone, Copy)]
-struct Seen {
+struct ClientTotals {
     blocks: u64,
     bytes: u64,
     failures: u64,
@@ -40,10 +40,10 @@ impl Client {
     }
 
     /// Makes this client's share of the requests, as many at once as its readers do.
-    fn pass(&self, options: &Options) -> Seen {
+    fn pass(&self, options: &Options) -> ClientTotals {
         let total = options.requests.div_ceil(options.peers);
         let at_once = (options.readers * options.window) as usize;
-        let (mut next, mut open, mut seen) = (0, HashMap::new(), Seen::default());
+        let (mut next, mut open, mut seen) = (0, HashMap::new(), ClientTotals::default());
         let mut batch = Vec::new();
         while next < total || !open.is_empty() {
             while next < total && open.len() < at_once {
@@ -91,9 +91,9 @@ pub fn run(options: &Options, card: &str) {
         }
     };
     let clients: Vec<Client> = (0..options.peers).map(start).collect();
-    let stopped: Vec<Stopped> = (0..options.stopped)
+    let stopped: Vec<StoppedPeer> = (0..options.stopped)
         .map(|number| {
-            let mut peer = Stopped::connect(options.fabric, u128::from(number), &card, || {});
+            let mut peer = StoppedPeer::connect(options.fabric, u128::from(number), &card, || {});
             let pages = (options.block * options.blocks).div_ceil(256 << 10) as usize;
             for id in 0..(64 << 20) / (options.block * options.blocks) {
                 let wanted = clients[0].wanted(options, id);
@@ -104,7 +104,7 @@ pub fn run(options: &Options, card: &str) {
         .collect();
     let barrier = Barrier::new(clients.len() + 1);
     let (mut cpu, mut wall) = (0, Duration::ZERO);
-    let seen: Vec<Seen> = std::thread::scope(|scope| {
+    let seen: Vec<ClientTotals> = std::thread::scope(|scope| {
         let threads: Vec<_> = clients
             .iter()
             .map(|client| {
@@ -113,7 +113,7 @@ pub fn run(options: &Options, card: &str) {
                     barrier.wait();
                     barrier.wait();
                     let second = client.pass(options);
-                    Seen {
+                    ClientTotals {
                         failures: first.failures + second.failures,
                         ..second
                     }
@@ -135,7 +135,7 @@ pub fn run(options: &Options, card: &str) {
         let high = counters.iter().find(|(n, _)| n == "pool.highWaterBytes");
         high.map_or(0, |(_, value)| *value)
     };
-    let sum = |of: fn(&Seen) -> u64| seen.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&ClientTotals) -> u64| seen.iter().map(of).sum::<u64>();
     println!(
         "{{\"seconds\":{},\"blocks\":{},\"bytes\":{},\"failures\":{},\"longest_ms\":{},\
          \"client_cpu_ns\":{cpu},\"client_high_bytes\":{}}}",

@@ -22,18 +22,18 @@ pub(crate) struct PendingSend {
     /// The member here that sends it.
     pub(super) member: u64,
     pub(super) to: Address,
-    pub(super) what: What,
+    pub(super) what: PendingKind,
 }
 
 impl PendingSend {
     /// Returns whether it must be sent even after its member has finished its rounds: it holds no
     /// memory, and its partner waits for it.
     pub(super) fn outlives_its_member(&self) -> bool {
-        matches!(&self.what, What::ClearToSend { leases, .. } if leases.is_empty())
+        matches!(&self.what, PendingKind::ClearToSend { leases, .. } if leases.is_empty())
     }
 }
 
-pub(super) enum What {
+pub(super) enum PendingKind {
     Join {
         join: Join,
         tries: u8,

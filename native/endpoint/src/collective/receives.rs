@@ -2,7 +2,7 @@
 
 use super::pending::ReceiveBuffer;
 use crate::net::Net;
-use faro_fabric::{ConnectionId, Exposure, Revoked};
+use faro_fabric::{ConnectionId, Exposure, RevokeStatus};
 use faro_pool::Lease;
 use faro_sync::HashMap;
 use faro_wire::message::{ClearToSendHead, DataReady, RemoteBuffer, WrittenBuffer};
@@ -84,7 +84,7 @@ impl PostedReceives {
         let key = receive.key;
         self.0.remove(&place);
         match net.revoke(key) {
-            Revoked::Now(Exposure::Writable(lease)) => Ok(lease),
+            RevokeStatus::Now(Exposure::Writable(lease)) => Ok(lease),
             _ => Err(bad("key of a posted receive", key)),
         }
     }
@@ -93,7 +93,7 @@ impl PostedReceives {
     pub(super) fn leave(&mut self, net: &mut Net, member: u64) {
         self.0.retain(|(own, _, _), receive| {
             if *own == member {
-                // If the result is `Revoked::Later`, the fabric keeps the lease until no write can
+                // If the result is `RevokeStatus::Later`, the fabric keeps the lease until no write can
                 // reach it.
                 drop(net.revoke(receive.key));
             }

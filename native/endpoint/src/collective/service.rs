@@ -7,11 +7,13 @@ use super::dispatch::{CollectiveCommand, Dispatch};
 use super::joins::Joins;
 use super::members::{unknown_member, MemberEvent, MemberTable, ReplyPath};
 use super::owed::OwedChunks;
-use super::pending::{PendingSend, PostedWrite, What};
+use super::pending::{PendingKind, PendingSend, PostedWrite};
 use super::receives::PostedReceives;
 use crate::counters::EndpointCounters;
 use crate::limits::CONNECT_TIMEOUT;
-use crate::net::{Closed, LinkState, MessageSource, Net, ProgressService, Route, UNTRACKED};
+use crate::net::{
+    ClosedConnection, LinkState, MessageSource, Net, ProgressService, Route, UNTRACKED,
+};
 use crossbeam_channel::Receiver;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Write};
 use faro_sync::HashMap;
@@ -74,15 +76,15 @@ impl CollectiveService {
         }
         let (member, to) = (pending.member, pending.to);
         match pending.what {
-            What::Join { join, tries } => {
+            PendingKind::Join { join, tries } => {
                 let again = PendingSend {
-                    what: What::Join { join, tries },
+                    what: PendingKind::Join { join, tries },
                     ..pending
                 };
                 self.joins.sent(connection, again);
                 net.send(connection, to.member, ToMember::Join(join));
             }
-            What::ClearToSend { head, leases } => {
+            PendingKind::ClearToSend { head, leases } => {
                 let rank = to.rank;
                 let place = (member, rank);
                 let posted = self.receives.post(net, connection, place, &head, leases);
@@ -130,7 +132,7 @@ impl CollectiveService {
 
     /// Sends a JOIN again, which finds out whether the member still exists.
     fn join_again(&self, mut pending: PendingSend, reason: &CloseReason) {
-        if let What::Join { tries, .. } = &mut pending.what {
+        if let PendingKind::Join { tries, .. } = &mut pending.what {
             *tries += 1;
             if *tries > MAX_JOINS {
                 return self.members().lost(&pending, reason.to_string());
@@ -245,7 +247,7 @@ impl ProgressService for CollectiveService {
         }
     }
 
-    fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
+    fn on_closed(&mut self, net: &mut Net, closed: &ClosedConnection<'_>) {
         let (gone, reason) = (closed.connection, closed.reason);
         self.owed.lose(gone);
         let members = &self.dispatch.members;

@@ -2,14 +2,14 @@
 
 mod error;
 mod fabrics;
+#[cfg(feature = "simulation")]
+mod manual_endpoint;
 mod metrics;
 mod start;
-#[cfg(feature = "simulation")]
-mod stepped;
 
 pub use error::EndpointError;
 #[cfg(feature = "simulation")]
-pub use stepped::{Stepped, Turn};
+pub use manual_endpoint::{ManualEndpoint, Turn};
 
 use crate::collective::{Dispatch, TeamMember};
 use crate::counters::EndpointCounters;

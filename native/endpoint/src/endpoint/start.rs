@@ -12,7 +12,7 @@ use crate::memory::Memory;
 use crate::net::{CardRoutes, CardSecrets, Doorbell, Inbox, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{host_of, Exchange, ServerQueue};
-use crate::serve::{IoPool, Returned, ServeService};
+use crate::serve::{IoPool, ReturnedWork, ServeService};
 use crate::services::Services;
 use crossbeam_channel::Receiver;
 use faro_fabric::{EndpointId, Fabric, FabricKind, OwnIdentity};
@@ -204,7 +204,7 @@ struct Thread {
     fabric: Box<dyn Fabric>,
     doorbell: Arc<Doorbell>,
     fetch: (Inbox<fetch::FetchCommand>, Receiver<fetch::FetchCommand>),
-    serve: (Inbox<Returned>, Receiver<Returned>),
+    serve: (Inbox<ReturnedWork>, Receiver<ReturnedWork>),
     collective: (
         Inbox<collective::CollectiveCommand>,
         Receiver<collective::CollectiveCommand>,

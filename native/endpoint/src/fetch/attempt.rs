@@ -9,7 +9,7 @@
 //!  arrived  |============|=======|                            bytes whose CRC agreed
 //! ```
 
-use super::checksum::{Arrived, Corrupt};
+use super::checksum::{ChecksumMismatch, RunningChecksum};
 use super::deliver::{ReadyBlocks, Stream};
 use super::pull::Pull;
 use super::FetchRequest;
@@ -247,9 +247,13 @@ impl Attempt {
     ///
     /// # Errors
     /// Fails if the checksum differs.
-    pub(super) fn take(&mut self, lease: Lease, written: &WrittenBuffer) -> Result<(), Corrupt> {
+    pub(super) fn take(
+        &mut self,
+        lease: Lease,
+        written: &WrittenBuffer,
+    ) -> Result<(), ChecksumMismatch> {
         let length = written.length.get();
-        Arrived::of(&lease.bytes()[..length as usize]).check(written.crc.get())?;
+        RunningChecksum::of(&lease.bytes()[..length as usize]).check(written.crc.get())?;
         match &mut self.phase {
             Phase::Writing(stream) | Phase::Pulling(stream, _) => stream.push(lease, length),
             Phase::Asked { .. } => {}

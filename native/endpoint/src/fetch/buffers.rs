@@ -31,7 +31,7 @@ use std::time::Instant;
 
 /// The result of granting memory to an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Granted {
+pub(super) enum MemoryGrant {
     /// It has all the memory that it should have now.
     Served,
     /// Its connection's queue is full. It waits for work there to end, and no other attempt waits
@@ -102,14 +102,14 @@ impl FetchService {
                 return;
             };
             let memory_granted = match self.attempts.get(id) {
-                None => Granted::Served,
+                None => MemoryGrant::Served,
                 Some(attempt) if attempt.is_pulling() => self.pull_more(net, id),
                 Some(_) => self.offer_more(net, id),
             };
             match memory_granted {
-                Granted::Served => {}
-                Granted::NoRoom => self.await_room(id),
-                Granted::NoMemory => {
+                MemoryGrant::Served => {}
+                MemoryGrant::NoRoom => self.await_room(id),
+                MemoryGrant::NoMemory => {
                     self.awaiting_memory.insert((request, id));
                     return;
                 }
@@ -147,18 +147,18 @@ impl FetchService {
     }
 
     /// Offers an attempt all the buffers that it should have now, as far as memory and room allow.
-    fn offer_more(&mut self, net: &mut Net, id: u64) -> Granted {
+    fn offer_more(&mut self, net: &mut Net, id: u64) -> MemoryGrant {
         let Some(mut attempt) = self.attempts.take_out(id) else {
-            return Granted::Served;
+            return MemoryGrant::Served;
         };
         let mut buffers = Vec::new();
         let memory_granted = loop {
             let mut bytes = attempt.next_bytes();
             if bytes == 0 {
-                break Granted::Served;
+                break MemoryGrant::Served;
             }
             let Ok(leases) = self.memory.try_lease_all(bytes, Purpose::Read) else {
-                break Granted::NoMemory;
+                break MemoryGrant::NoMemory;
             };
             for lease in leases {
                 let capacity = bytes.min(lease.capacity() as u64) as u32;
@@ -171,10 +171,10 @@ impl FetchService {
             if bytes > 0 {
                 // The fabric cannot expose more to that peer now, or the connection is closed.
                 self.shortage.gave_back();
-                break Granted::NoRoom;
+                break MemoryGrant::NoRoom;
             }
         };
-        let starves = memory_granted == Granted::NoMemory && attempt.has_no_buffers();
+        let starves = memory_granted == MemoryGrant::NoMemory && attempt.has_no_buffers();
         if !starves {
             attempt.memory_granted();
         }

@@ -5,7 +5,7 @@ use faro_wire::crc32c;
 
 /// Two checksums that differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Corrupt {
+pub(super) struct ChecksumMismatch {
     pub(super) expected: u32,
     pub(super) got: u32,
 }
@@ -13,9 +13,9 @@ pub(super) struct Corrupt {
 /// The checksum of bytes that have arrived. It is computed when they arrive and are still in the
 /// processor's cache, which may be before it can be compared.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Arrived(u32);
+pub(super) struct RunningChecksum(u32);
 
-impl Arrived {
+impl RunningChecksum {
     pub(super) fn of(bytes: &[u8]) -> Self {
         Self(crc32c(bytes))
     }
@@ -24,10 +24,10 @@ impl Arrived {
     ///
     /// # Errors
     /// They differ.
-    pub(super) fn check(self, expected: u32) -> Result<(), Corrupt> {
+    pub(super) fn check(self, expected: u32) -> Result<(), ChecksumMismatch> {
         match self.0 {
             got if got == expected => Ok(()),
-            got => Err(Corrupt { expected, got }),
+            got => Err(ChecksumMismatch { expected, got }),
         }
     }
 }
@@ -39,9 +39,9 @@ mod tests {
     #[test]
     fn bytes_that_changed_are_corrupt() {
         let expected = crc32c(b"0123456789");
-        assert_eq!(Arrived::of(b"0123456789").check(expected), Ok(()));
+        assert_eq!(RunningChecksum::of(b"0123456789").check(expected), Ok(()));
         let got = crc32c(b"0123456788");
-        let corrupt = Err(Corrupt { expected, got });
-        assert_eq!(Arrived::of(b"0123456788").check(expected), corrupt);
+        let corrupt = Err(ChecksumMismatch { expected, got });
+        assert_eq!(RunningChecksum::of(b"0123456788").check(expected), corrupt);
     }
 }

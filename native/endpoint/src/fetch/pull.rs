@@ -13,7 +13,7 @@
 //! for each page of the server's arena: 8 KiB for a batch of 4 MiB with an arena of 256 MiB, and 64
 //! KiB with 2 GiB (1.6 %). One read per slice would move fewer bytes with up to 16 more requests.
 
-use super::checksum::{Arrived, Corrupt};
+use super::checksum::{ChecksumMismatch, RunningChecksum};
 use crate::limits::PULL_WINDOW_BYTES;
 use faro_fabric::RemoteRange;
 use faro_pool::{Lease, PAGE_BYTES};
@@ -22,20 +22,20 @@ use faro_wire::WireError;
 use std::collections::VecDeque;
 
 /// A slice whose read is posted or done.
-struct Reading {
+struct SliceRead {
     slice: OfferedSlice,
     token: u64,
     /// The slice's bytes and their CRC-32C, once they have arrived. The checksum is computed on
     /// arrival and not together with the versions, because a batch of 4 MiB at once would delay the
     /// progress thread.
-    arrived: Option<(Lease, Arrived)>,
+    arrived: Option<(Lease, RunningChecksum)>,
 }
 
 /// The reads of one attempt.
 pub(super) struct Pull {
     versions: RemoteRange,
     todo: VecDeque<OfferedSlice>,
-    batch: Vec<Reading>,
+    batch: Vec<SliceRead>,
     /// The lease for the versions. It is leased before the batch: otherwise attempts that each hold
     /// a batch and need one more lease could wait for each other.
     pub(super) spare: Option<Lease>,
@@ -56,7 +56,7 @@ pub(super) enum BatchResult {
     /// A slice had changed before it was read, or a read failed.
     Stale,
     /// The version is right and the bytes are not.
-    Corrupt(Corrupt),
+    Corrupt(ChecksumMismatch),
 }
 
 impl Pull {
@@ -140,7 +140,7 @@ impl Pull {
         let length = self.todo.front().map_or(0, |slice| slice.length.get());
         self.position += u64::from(length);
         self.batch
-            .extend(self.todo.pop_front().map(|slice| Reading {
+            .extend(self.todo.pop_front().map(|slice| SliceRead {
                 slice,
                 token,
                 arrived: None,
@@ -156,7 +156,7 @@ impl Pull {
         }
         if let Some(reading) = self.batch.iter_mut().find(|f| f.token == token) {
             let length = reading.slice.length.get() as usize;
-            let checksum = Arrived::of(&lease.bytes()[..length]);
+            let checksum = RunningChecksum::of(&lease.bytes()[..length]);
             reading.arrived = Some((lease, checksum));
         }
         None

@@ -1,6 +1,6 @@
 //! Reads from servers' pages: the part of [`FetchService`] for pulls.
 
-use super::buffers::Granted;
+use super::buffers::MemoryGrant;
 use super::deliver::Stream;
 use super::pull::{BatchResult, Pull};
 use super::pulls::NotPosted;
@@ -13,9 +13,9 @@ use faro_wire::codes::FetchErrorCode;
 
 impl FetchService {
     /// Posts the reads that memory and room allow, if the attempt is pulling.
-    pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> Granted {
+    pub(super) fn pull_more(&mut self, net: &mut Net, id: u64) -> MemoryGrant {
         let Some(mut attempt) = self.attempts.take_out(id) else {
-            return Granted::Served;
+            return MemoryGrant::Served;
         };
         let connection = attempt.connection;
         let waits_behind = self.awaiting_room.has_older(connection, attempt.request.id);
@@ -31,16 +31,16 @@ impl FetchService {
         }
         self.attempts.put_in(id, attempt);
         match posted {
-            Ok(()) => Granted::Served,
-            Err(NotPosted::NoRoom) => Granted::NoRoom,
+            Ok(()) => MemoryGrant::Served,
+            Err(NotPosted::NoRoom) => MemoryGrant::NoRoom,
             Err(NotPosted::NoMemory) => {
                 self.starved(id);
-                Granted::NoMemory
+                MemoryGrant::NoMemory
             }
             Err(NotPosted::Impossible) => {
                 self.counters.pulls_stale.add(1);
                 self.ask_for_writes(net, id);
-                Granted::Served
+                MemoryGrant::Served
             }
         }
     }
@@ -189,9 +189,9 @@ impl FetchService {
 
     fn continue_pull(&mut self, net: &mut Net, id: u64) {
         match self.pull_more(net, id) {
-            Granted::Served => {}
-            Granted::NoRoom => self.await_room(id),
-            Granted::NoMemory => self.await_memory(id),
+            MemoryGrant::Served => {}
+            MemoryGrant::NoRoom => self.await_room(id),
+            MemoryGrant::NoMemory => self.await_memory(id),
         }
     }
 

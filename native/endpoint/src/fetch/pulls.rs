@@ -1,9 +1,9 @@
 //! The posted reads of one progress thread, and the connections on which none are posted any more.
 
-use super::checksum::Corrupt;
+use super::checksum::ChecksumMismatch;
 use crate::net::Net;
 use faro_fabric::rare_log::RareLog;
-use faro_fabric::{ConnectionId, Read, Rejected, RemoteRange};
+use faro_fabric::{ConnectionId, Read, RejectedPost, RemoteRange};
 use faro_pool::{Lease, PoolError};
 use faro_sync::{clock, HashMap, HashSet};
 
@@ -74,8 +74,8 @@ impl Pulls {
                 self.posted.insert(token, id);
                 Ok(token)
             }
-            Err(Rejected::Full(read)) => Err((NotPosted::NoRoom, read.target)),
-            Err(Rejected::NotConnected(read, _) | Rejected::TooLarge(read, _)) => {
+            Err(RejectedPost::Full(read)) => Err((NotPosted::NoRoom, read.target)),
+            Err(RejectedPost::NotConnected(read, _) | RejectedPost::TooLarge(read, _)) => {
                 Err((NotPosted::Impossible, read.target))
             }
         }
@@ -96,7 +96,11 @@ impl Pulls {
     /// Stops reads on a connection whose reads brought wrong bytes, although the version says that
     /// the page did not change. The server writes instead. If that brings wrong bytes as well, the
     /// connection is at fault.
-    pub(super) fn stop(&mut self, connection: ConnectionId, Corrupt { expected, got }: Corrupt) {
+    pub(super) fn stop(
+        &mut self,
+        connection: ConnectionId,
+        ChecksumMismatch { expected, got }: ChecksumMismatch,
+    ) {
         if self.stopped.insert(connection) {
             if let Some(left_out) = self.corrupt_reads.at(clock::now()) {
                 log::warn!(

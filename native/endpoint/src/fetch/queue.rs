@@ -37,7 +37,7 @@ pub(crate) enum AdmitError {
 }
 
 /// A request that could not be sent, and the reason.
-struct Unsent {
+struct UnsentRequest {
     request: FetchRequest,
     code: FetchErrorCode,
     why: String,
@@ -133,7 +133,7 @@ impl RequestQueue {
         let mut requests = VecDeque::from(requests);
         while let Some(request) = requests.pop_front() {
             if let Err(unsent) = self.send(request) {
-                let Unsent { request, code, why } = *unsent;
+                let UnsentRequest { request, code, why } = *unsent;
                 requests.extend(self.end(request, code, why));
             }
         }
@@ -143,8 +143,8 @@ impl RequestQueue {
     ///
     /// # Errors
     /// Fails if the request has no route or this endpoint is closing.
-    fn send(&self, request: FetchRequest) -> Result<(), Box<Unsent>> {
-        let unsent = |request, code, why| Err(Box::new(Unsent { request, code, why }));
+    fn send(&self, request: FetchRequest) -> Result<(), Box<UnsentRequest>> {
+        let unsent = |request, code, why| Err(Box::new(UnsentRequest { request, code, why }));
         if self.is_closing() {
             return unsent(request, FetchErrorCode::Closing, CLOSING.to_owned());
         }

@@ -3,14 +3,14 @@
 use super::attempts::Attempts;
 use super::awaiting_room::AwaitingRoom;
 use super::busy_servers::BusyServers;
-use super::heard::Heard;
 use super::pulls::Pulls;
 use super::queue::{FetchCommand, RequestQueue};
 use super::request::FetchRequest;
+use super::server_activity::ServerActivity;
 use super::shortage::Shortage;
 use crate::counters::EndpointCounters;
 use crate::memory::Memory;
-use crate::net::{Closed, LinkState, MessageSource, Net, ProgressService};
+use crate::net::{ClosedConnection, LinkState, MessageSource, Net, ProgressService};
 use crossbeam_channel::Receiver;
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
@@ -43,7 +43,7 @@ pub(crate) struct FetchService {
     /// Requests that their servers had no room for, and those that came after them.
     pub(super) busy_servers: BusyServers,
     pub(super) shortage: Shortage,
-    pub(super) heard: Heard,
+    pub(super) heard: ServerActivity,
     pub(super) pulls: Pulls,
     /// Size of the largest block that the arena can hold at once, in bytes.
     pub(super) largest_block: u64,
@@ -78,7 +78,7 @@ impl FetchService {
             any_taken: false,
             busy_servers: BusyServers::default(),
             shortage: Shortage::new(),
-            heard: Heard::default(),
+            heard: ServerActivity::default(),
             pulls: Pulls::default(),
         }
     }
@@ -172,7 +172,7 @@ impl ProgressService for FetchService {
     }
 
     /// Retries the requests whose connection was lost.
-    fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
+    fn on_closed(&mut self, net: &mut Net, closed: &ClosedConnection<'_>) {
         if let Some(endpoint) = closed.endpoint {
             match net.link(endpoint) {
                 LinkState::Opening => {}

@@ -163,7 +163,7 @@ impl FetchService {
         self.awaiting_memory.remove(&(request.id, id));
         self.awaiting_room.remove(connection, (request.id, id));
         for key in keys {
-            // If the result is `Revoked::Later`, the fabric keeps the lease until no write can
+            // If the result is `RevokeStatus::Later`, the fabric keeps the lease until no write can
             // reach it.
             drop(net.revoke(key));
         }

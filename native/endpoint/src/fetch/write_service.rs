@@ -2,7 +2,7 @@
 
 use super::FetchService;
 use crate::net::Net;
-use faro_fabric::{Exposure, Revoked};
+use faro_fabric::{Exposure, RevokeStatus};
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::DataWritten;
 use faro_wire::WireError;
@@ -23,7 +23,7 @@ impl FetchService {
             let key = attempt.expect(buffer)?.key;
             // The lease returns only when its buffer is revoked. Once the server has reported the
             // write, that takes effect at once.
-            let Revoked::Now(Exposure::Writable(lease)) = net.revoke(key) else {
+            let RevokeStatus::Now(Exposure::Writable(lease)) = net.revoke(key) else {
                 let what = "key of an offered buffer";
                 return Err(WireError::BadValue { what, got: key });
             };

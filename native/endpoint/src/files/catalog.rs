@@ -22,7 +22,7 @@ use super::output::Output;
 use super::questions::{QuestionResult, Questions, Resume};
 use super::stores::Stores;
 use crate::limits::{MAX_KNOWN_BYTES, SWEPT_FILES, TICK};
-use crate::payer::Payer;
+use crate::quota_key::QuotaKey;
 use faro_fabric::rare_log::RareLog;
 use faro_sync::{clock, lock};
 use faro_wire::{BlockStatus, OutputId};
@@ -94,7 +94,7 @@ impl Catalog {
     /// of the answer, which comes later.
     pub(crate) fn look_up(
         &self,
-        peer: Payer,
+        peer: QuotaKey,
         id: OutputId,
         resume: impl FnOnce() -> Resume,
     ) -> Lookup {

@@ -26,7 +26,7 @@ fn ask(catalog: &Catalog, id: OutputId, resumed: &Arc<AtomicUsize>) -> Lookup {
 
 fn ask_as(peer: u128, catalog: &Catalog, id: OutputId, resumed: &Arc<AtomicUsize>) -> Lookup {
     let resumed = Arc::clone(resumed);
-    catalog.look_up(Payer::known(peer), id, || {
+    catalog.look_up(QuotaKey::known(peer), id, || {
         Box::new(move |answer| {
             let weight = match answer {
                 Ok(_) => 1,

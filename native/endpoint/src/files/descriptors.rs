@@ -69,7 +69,7 @@ impl Drop for Permit {
 }
 
 /// An open file and its permit.
-pub(super) struct Opened {
+pub(super) struct PermittedFile {
     // Closed before the permit returns: fields are dropped in this order.
     pub(super) file: File,
     _permit: Permit,
@@ -77,7 +77,7 @@ pub(super) struct Opened {
 
 /// An open file of a map output.
 pub(super) struct OutputDescriptor {
-    opened: Opened,
+    opened: PermittedFile,
     files: Arc<Files>,
     part: OutputFileKind,
 }
@@ -151,7 +151,7 @@ impl Descriptors {
                 let [permit] = self.permits();
                 let opened = self.open_path(files.path(part));
                 let file = opened.inspect_err(|_| files.mark_replaced())?;
-                let opened = Opened {
+                let opened = PermittedFile {
                     file,
                     _permit: permit,
                 };
@@ -169,11 +169,11 @@ impl Descriptors {
     }
 
     /// Opens both files of an output that is not known yet, index and data; may sleep.
-    pub(super) fn open_both(&self, files: &OutputFiles) -> [io::Result<Opened>; 2] {
+    pub(super) fn open_both(&self, files: &OutputFiles) -> [io::Result<PermittedFile>; 2] {
         let [index, data] = self.permits();
         let open = |path, permit| {
             let file = self.open_path(path)?;
-            Ok(Opened {
+            Ok(PermittedFile {
                 file,
                 _permit: permit,
             })
@@ -186,7 +186,7 @@ impl Descriptors {
         &self,
         files: &Arc<Files>,
         part: OutputFileKind,
-        opened: Opened,
+        opened: PermittedFile,
     ) -> Arc<OutputDescriptor> {
         let kept = Arc::new(OutputDescriptor {
             opened,

@@ -4,8 +4,8 @@
 //! that are needed are read, until they are needed often; then all of it, if memory may keep it.
 
 use super::identity::{Files, OutputFileKind};
-use super::last::Last;
 use super::offsets::{big_endian, Offsets};
+use super::position_hint::PositionHint;
 use super::stores::Stores;
 use crate::limits::SMALL_INDEX_BYTES;
 use faro_region::{OpenRegion, Region, Sleep};
@@ -20,7 +20,7 @@ pub(super) const PARTITIONS_PER_MISS: u64 = 64;
 
 /// Reason why blocks cannot be located.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unlocated {
+pub(crate) enum LocateError {
     /// The answer for this block.
     Status(BlockStatus),
     /// The offsets are not in memory, and the caller may not sleep.
@@ -59,7 +59,7 @@ pub(super) struct Index {
     /// Read by `OpenRegion` only, never through the chunk cache.
     region: Region,
     /// The offset table, where it was found last.
-    table: Last<Offsets>,
+    table: PositionHint<Offsets>,
     /// Look-ups of offsets that were not in memory, since the index was loaded last.
     misses: AtomicU32,
 }
@@ -68,7 +68,7 @@ impl Index {
     pub(super) fn new(region: Region) -> Self {
         Self {
             region,
-            table: Last::default(),
+            table: PositionHint::default(),
             misses: AtomicU32::new(0),
         }
     }
@@ -88,7 +88,7 @@ impl Index {
         stores: &Stores,
         at: [u32; 2],
         sleep: Sleep,
-    ) -> Result<[Option<u64>; 2], Unlocated> {
+    ) -> Result<[Option<u64>; 2], LocateError> {
         match self.table.find(|| stores.offsets(files.generation)) {
             Some(table) => Ok(at.map(|at| table.get(at as usize))),
             None => Ok(self.read(files, stores, at, sleep)?.map(Some)),
@@ -103,15 +103,15 @@ impl Index {
         stores: &Stores,
         [start, end]: [u32; 2],
         sleep: Sleep,
-    ) -> Result<[u64; 2], Unlocated> {
+    ) -> Result<[u64; 2], LocateError> {
         if sleep == Sleep::Never {
-            let index = self.region.opened().ok_or(Unlocated::Cold)?;
+            let index = self.region.opened().ok_or(LocateError::Cold)?;
             return read_pair(start, end, |at, raw| match index.read_cached(at, raw) {
                 Ok(got) if got == raw.len() => Ok(()),
-                Ok(_) | Err(_) => Err(Unlocated::Cold),
+                Ok(_) | Err(_) => Err(LocateError::Cold),
             });
         }
-        let index = self.region.open().map_err(|_| Unlocated::Replaced)?;
+        let index = self.region.open().map_err(|_| LocateError::Replaced)?;
         let bytes = self.region.bytes();
         let misses = u64::from(self.misses.fetch_add(1, Ordering::Relaxed));
         let is_wanted = misses * PARTITIONS_PER_MISS >= self.partitions();
@@ -123,7 +123,7 @@ impl Index {
         read.map_err(|error| {
             let path = files.path(OutputFileKind::Index);
             log::warn!("cannot read {}: {error}", path.display());
-            Unlocated::Status(BlockStatus::Unreadable)
+            LocateError::Status(BlockStatus::Unreadable)
         })
     }
 

@@ -5,17 +5,17 @@ mod catalog;
 mod descriptors;
 mod identity;
 mod index;
-mod last;
 #[cfg(feature = "research")]
 mod mapped;
 mod offsets;
 mod output;
+mod position_hint;
 mod questions;
 mod stores;
 
 pub(crate) use catalog::{Catalog, Lookup};
 pub(crate) use descriptors::open_file_bound;
 pub use identity::OutputFiles;
-pub(crate) use index::Unlocated;
+pub(crate) use index::LocateError;
 pub(crate) use output::{FileRange, Output};
 pub(crate) use questions::OutputAnswer;

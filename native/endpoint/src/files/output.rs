@@ -9,12 +9,12 @@
 //! An `Output` is one generation of the files: it knows their paths and identities, and never
 //! changes. It holds no descriptor and no offsets; `Stores` holds those, as far as there is room.
 
-use super::descriptors::{Opened, OutputDescriptor};
+use super::descriptors::{OutputDescriptor, PermittedFile};
 use super::identity::{FileIdentity, Files, OutputFileKind, OutputFiles};
-use super::index::{FirstRead, Index, Unlocated};
-use super::last::Last;
+use super::index::{FirstRead, Index, LocateError};
 #[cfg(feature = "research")]
 use super::mapped::FileMapping;
+use super::position_hint::PositionHint;
 use super::stores::Stores;
 use faro_region::{ChunkCache, OpenFile, Region, RegionId, Sleep, Source};
 use faro_wire::block::PIECE_BYTES;
@@ -71,7 +71,7 @@ struct PartSource {
     part: OutputFileKind,
     stores: Arc<Stores>,
     /// The place at which it was found last.
-    last: Last<OutputDescriptor>,
+    last: PositionHint<OutputDescriptor>,
 }
 
 impl Source for PartSource {
@@ -132,7 +132,7 @@ impl Output {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(unreadable(&files.data, &error)),
         };
-        let identity = |opened: &Opened| FileIdentity::of(&opened.file);
+        let identity = |opened: &PermittedFile| FileIdentity::of(&opened.file);
         let index_was = identity(&index).map_err(|error| unreadable(&files.index, &error))?;
         let data_was = data.as_ref().map(identity).transpose();
         let data_was = data_was.map_err(|error| unreadable(&files.data, &error))?;
@@ -159,7 +159,7 @@ impl Output {
                 files: Arc::clone(&files),
                 part,
                 stores: Arc::clone(stores),
-                last: Last::default(),
+                last: PositionHint::default(),
             };
             Region::new(name, bytes, Box::new(source))
         };
@@ -226,19 +226,19 @@ impl Output {
         start: u32,
         end: u32,
         sleep: Sleep,
-    ) -> Result<FileRange, Unlocated> {
+    ) -> Result<FileRange, LocateError> {
         if start >= end || u64::from(end) > self.index.partitions() {
-            return Err(Unlocated::Status(BlockStatus::BadRange));
+            return Err(LocateError::Status(BlockStatus::BadRange));
         }
         let (files, stores) = (&self.files, &self.stores);
         let [first, past] = self.index.offsets(files, stores, [start, end], sleep)?;
-        let bad = Unlocated::Status(BlockStatus::BadIndex);
+        let bad = LocateError::Status(BlockStatus::BadIndex);
         let (first, past) = first.zip(past).ok_or(bad)?;
         if first > past {
             return Err(bad);
         }
         match &self.data {
-            None if first < past => return Err(Unlocated::Status(BlockStatus::UnknownOutput)),
+            None if first < past => return Err(LocateError::Status(BlockStatus::UnknownOutput)),
             Some(region) if past > region.bytes() => return Err(bad),
             _ => {}
         }

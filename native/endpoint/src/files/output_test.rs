@@ -24,7 +24,7 @@ fn read(output: &Output, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
 fn locate(output: &Output, start: u32, end: u32) -> Result<FileRange, BlockStatus> {
     let located = output.locate(start, end, Sleep::May);
     located.map_err(|error| match error {
-        Unlocated::Status(status) => status,
+        LocateError::Status(status) => status,
         other => panic!("{other:?}"),
     })
 }
@@ -194,7 +194,7 @@ fn of_large_indexes_two_offsets_are_read_until_they_are_asked_for_often() {
     output.close();
     assert_eq!(stores.offset_bytes(), 0);
     let never = output.locate(19_999, 20_000, Sleep::Never);
-    assert_eq!(never, Err(Unlocated::Cold), "the index is not open");
+    assert_eq!(never, Err(LocateError::Cold), "the index is not open");
     assert_eq!(locate(&output, 19_999, 20_000), Ok(first));
 }
 

@@ -2,11 +2,11 @@
 //!
 //! A question counts for the peer that asked it first; others that want the same output wait with it for nothing. What a
 //! peer may have open is bounded, and what all guests together may have open: so one that asks for invented outputs does
-//! not shut the others out, whatever ids it makes for itself (see [`Payer`]).
+//! not shut the others out, whatever ids it makes for itself (see [`QuotaKey`]).
 
 use super::output::Output;
 use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
-use crate::payer::{Payer, GUESTS_SHARE};
+use crate::quota_key::{QuotaKey, GUESTS_SHARE};
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::EndpointId;
 use faro_sync::{clock, lock, HashMap};
@@ -27,7 +27,7 @@ const SHARE: usize = 4;
 struct OutputQuestion {
     since: Instant,
     /// The peer that it counts for.
-    peer: Payer,
+    peer: QuotaKey,
     waiting: Vec<Resume>,
 }
 
@@ -51,7 +51,7 @@ struct OpenQuestion {
 }
 
 impl OpenQuestion {
-    fn has_room(&self, peer: Payer) -> bool {
+    fn has_room(&self, peer: QuotaKey) -> bool {
         let of_peer = self.of_peer.get(&peer.endpoint).copied().unwrap_or(0);
         self.questions.len() < MAX_UNRESOLVED
             && of_peer < MAX_UNRESOLVED_OF_PEER
@@ -89,7 +89,7 @@ impl Questions {
     /// Asks for an output that `peer` wants, unless `known` has it by now.
     pub(super) fn ask(
         &self,
-        peer: Payer,
+        peer: QuotaKey,
         id: OutputId,
         known: impl FnOnce() -> Option<Arc<Output>>,
         resume: impl FnOnce() -> Resume,

@@ -67,7 +67,7 @@ pub(crate) enum LinkState {
 
 /// A connection that has been removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Removed {
+pub(super) struct RemovedConnection {
     /// The other end.
     pub(super) endpoint: EndpointId,
     /// It was never open.
@@ -179,7 +179,7 @@ impl PeerConnections {
     }
 
     /// Removes a connection that has ended or is about to. Returns `None` if it was removed before.
-    pub(super) fn removed(&mut self, id: ConnectionId) -> Option<Removed> {
+    pub(super) fn removed(&mut self, id: ConnectionId) -> Option<RemovedConnection> {
         let endpoint = self.endpoints.remove(&id)?;
         let connections = self.by_endpoint.get_mut(&endpoint)?;
         let at = connections.iter().position(|c| c.id == id)?;
@@ -187,7 +187,7 @@ impl PeerConnections {
         if connections.is_empty() {
             self.by_endpoint.remove(&endpoint);
         }
-        Some(Removed {
+        Some(RemovedConnection {
             endpoint,
             was_opening: connection.state == ConnectionState::Opening,
         })

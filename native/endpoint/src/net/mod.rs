@@ -39,14 +39,14 @@ pub(crate) use connections::LinkState;
 pub(crate) use inbox::{Doorbell, Inbox};
 pub(crate) use peers::PeerTable;
 pub(crate) use routes::Route;
-pub(crate) use service::{Closed, MessageSource, ProgressService};
+pub(crate) use service::{ClosedConnection, MessageSource, ProgressService};
 
 use crate::counters::EndpointCounters;
-use crate::payer::Payer;
+use crate::quota_key::QuotaKey;
 use connections::PeerConnections;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Exposure, Fabric, FabricError, FabricKind, Message,
-    Read, Rejected, RemoteRange, Revoked, Write,
+    Read, RejectedPost, RemoteRange, RevokeStatus, Write,
 };
 use faro_pool::Lease;
 use faro_sync::clock;
@@ -143,7 +143,7 @@ impl Net {
         &mut self,
         connection: ConnectionId,
         read: Read,
-    ) -> Result<(), Rejected<Read>> {
+    ) -> Result<(), RejectedPost<Read>> {
         self.idleness.used(connection);
         self.fabric.read(connection, read)
     }
@@ -159,7 +159,7 @@ impl Net {
     }
 
     /// Ends an exposure. What is revoked `Later` the fabric keeps until no peer can reach it.
-    pub(crate) fn revoke(&mut self, key: u64) -> Revoked {
+    pub(crate) fn revoke(&mut self, key: u64) -> RevokeStatus {
         self.fabric.revoke(key)
     }
 
@@ -211,9 +211,9 @@ impl Net {
     }
 
     /// Returns who pays for work for that endpoint: itself, or the guests as long as its card is not here.
-    pub(crate) fn payer(&self, endpoint: EndpointId) -> Payer {
+    pub(crate) fn payer(&self, endpoint: EndpointId) -> QuotaKey {
         let is_guest = !self.peers.has_card_of(endpoint);
-        Payer { endpoint, is_guest }
+        QuotaKey { endpoint, is_guest }
     }
 
     /// Returns the other end of a connection, until it is closed.

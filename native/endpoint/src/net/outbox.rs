@@ -5,7 +5,7 @@
 //! later ones wait behind it. What may wait is bounded by what may be posted at all: requests, and
 //! the window of writes of each job.
 
-use faro_fabric::{ConnectionId, Fabric, Message, Rejected, Write};
+use faro_fabric::{ConnectionId, Fabric, Message, RejectedPost, Write};
 use faro_sync::HashMap;
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Posts now or as soon as there is room. Posts to a closed connection vanish: `Closed` follows.
+    /// Posts now or as soon as there is room. Posts to a closed connection vanish: `ClosedConnection` follows.
     pub(super) fn post(&mut self, fabric: &mut dyn Fabric, connection: ConnectionId, post: Post) {
         if let Some(queue) = self.waiting.get_mut(&connection) {
             queue.push_back(post);
@@ -59,18 +59,18 @@ impl Outbox {
 fn try_post(fabric: &mut dyn Fabric, connection: ConnectionId, post: Post) -> Option<Post> {
     match post {
         Post::Write(write) => match fabric.write(connection, write) {
-            Err(Rejected::Full(write)) => Some(Post::Write(write)),
-            Ok(()) | Err(Rejected::NotConnected(..)) => None,
-            Err(Rejected::TooLarge(write, limit)) => {
+            Err(RejectedPost::Full(write)) => Some(Post::Write(write)),
+            Ok(()) | Err(RejectedPost::NotConnected(..)) => None,
+            Err(RejectedPost::TooLarge(write, limit)) => {
                 let bytes = write.length;
                 log::error!("a write of {bytes} bytes is above the bound of {limit}");
                 None
             }
         },
         Post::Message(message) => match fabric.send(connection, message) {
-            Err(Rejected::Full(message)) => Some(Post::Message(message)),
-            Ok(()) | Err(Rejected::NotConnected(..)) => None,
-            Err(Rejected::TooLarge(message, limit)) => {
+            Err(RejectedPost::Full(message)) => Some(Post::Message(message)),
+            Ok(()) | Err(RejectedPost::NotConnected(..)) => None,
+            Err(RejectedPost::TooLarge(message, limit)) => {
                 let (kind, bytes) = (message.kind, message.body.len());
                 log::error!("message {kind:#04x} of {bytes} bytes is above the bound of {limit}");
                 None

@@ -14,7 +14,7 @@ pub(crate) struct MessageSource {
 }
 
 /// A connection that has ended.
-pub(crate) struct Closed<'a> {
+pub(crate) struct ClosedConnection<'a> {
     pub(crate) connection: ConnectionId,
     /// The other end; `None` if the connection was given up before, without a request on it.
     pub(crate) endpoint: Option<EndpointId>,
@@ -74,7 +74,7 @@ pub(crate) trait ProgressService {
     }
 
     /// Called when a connection has ended; `net` has forgotten it.
-    fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>);
+    fn on_closed(&mut self, net: &mut Net, closed: &ClosedConnection<'_>);
 
     /// Called when the arena has memory again after it refused a lease.
     fn on_memory(&mut self, _net: &mut Net) {}

@@ -23,7 +23,7 @@
 //!
 //! It is pure: the caller passes the time, and gets the work that may start.
 
-use super::order::{Due, PeerOrder};
+use super::order::{PeerOrder, SchedulePosition};
 use super::permits::Permits;
 use faro_fabric::EndpointId;
 use faro_sync::HashMap;
@@ -46,7 +46,7 @@ pub(crate) struct PeerAdmission<T> {
     max_wait: Duration,
     peers: HashMap<EndpointId, PeerWork<T>>,
     /// Peers whose `waiting` is not empty, as they are due.
-    queue: BTreeSet<(Due, EndpointId)>,
+    queue: BTreeSet<(SchedulePosition, EndpointId)>,
     permits: Permits,
     /// Peers that got a permit (true) or returned one since the last look.
     moves: Vec<(EndpointId, bool)>,
@@ -244,7 +244,7 @@ impl<T> PeerAdmission<T> {
     }
 
     /// Grants the peer a permit, or another slice if it has one, and releases all that waits for it.
-    fn admit(&mut self, due: (Due, EndpointId), now: Instant, out: &mut Vec<T>) {
+    fn admit(&mut self, due: (SchedulePosition, EndpointId), now: Instant, out: &mut Vec<T>) {
         let (_, peer) = due;
         self.queue.remove(&due);
         if self.permits.grant(peer, now) {
@@ -256,7 +256,7 @@ impl<T> PeerAdmission<T> {
         }
     }
 
-    fn next(&self, now: Instant) -> Option<(Due, EndpointId)> {
+    fn next(&self, now: Instant) -> Option<(SchedulePosition, EndpointId)> {
         let first = self.first()?;
         // A peer that holds a permit needs no other, and waits only for those that have none.
         let goes = self.permits.free(now) || self.queue.iter().all(|(_, p)| self.permits.holds(*p));
@@ -264,8 +264,8 @@ impl<T> PeerAdmission<T> {
     }
 
     /// Returns the peer that is due next.
-    fn first(&self) -> Option<(Due, EndpointId)> {
-        let current = Due {
+    fn first(&self) -> Option<(SchedulePosition, EndpointId)> {
+        let current = SchedulePosition {
             round: self.round,
             position: 0,
         };
@@ -274,8 +274,8 @@ impl<T> PeerAdmission<T> {
         known.or_else(|| self.queue.first()).copied()
     }
 
-    fn waited_too_long(&self, now: Instant) -> Option<(Due, EndpointId)> {
-        let waited = |(_, peer): &&(Due, EndpointId)| {
+    fn waited_too_long(&self, now: Instant) -> Option<(SchedulePosition, EndpointId)> {
+        let waited = |(_, peer): &&(SchedulePosition, EndpointId)| {
             let entry = self.peers.get(peer);
             entry.is_some_and(|entry| now.duration_since(entry.since) >= self.max_wait)
         };

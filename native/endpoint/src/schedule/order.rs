@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 /// Position of a peer in the schedule: its round, and its position among the round's peers. Peers
 /// that the schedule does not know yet come after all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Due {
+pub(crate) struct SchedulePosition {
     pub(super) round: u32,
     pub(super) position: u32,
 }
 
-const UNKNOWN: Due = Due {
+const UNKNOWN: SchedulePosition = SchedulePosition {
     round: u32::MAX,
     position: 0,
 };
@@ -27,7 +27,7 @@ pub(crate) struct PeerOrder {
     pub(super) permits: usize,
     /// The peers by round, in the order in which they are due.
     rounds: Vec<Vec<EndpointId>>,
-    due: HashMap<EndpointId, Due>,
+    due: HashMap<EndpointId, SchedulePosition>,
 }
 
 impl PeerOrder {
@@ -46,7 +46,7 @@ impl PeerOrder {
             due.extend(
                 (0..)
                     .zip(peers)
-                    .map(|(position, peer)| (*peer, Due { round, position })),
+                    .map(|(position, peer)| (*peer, SchedulePosition { round, position })),
             );
         }
         Self {
@@ -60,7 +60,7 @@ impl PeerOrder {
         self.rounds.len() as u32
     }
 
-    pub(super) fn due(&self, peer: EndpointId) -> Due {
+    pub(super) fn due(&self, peer: EndpointId) -> SchedulePosition {
         self.due.get(&peer).copied().unwrap_or(UNKNOWN)
     }
 
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(order.of_round(3), [7]);
         assert_eq!(
             order.due(6),
-            Due {
+            SchedulePosition {
                 round: 0,
                 position: 1
             }

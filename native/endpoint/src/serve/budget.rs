@@ -5,9 +5,9 @@
 //! client asks again. No peer may take more than a quarter, however many connections it has, and none that
 //! has some may take more than it leaves free: so there is room for one that has less, and clients that
 //! hear at once of room do not shut out those that ask now and then. Guests together may take half: see
-//! [`Payer`].
+//! [`QuotaKey`].
 
-use crate::payer::{Payer, GUESTS_SHARE};
+use crate::quota_key::{QuotaKey, GUESTS_SHARE};
 use faro_fabric::EndpointId;
 use faro_sync::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,8 +72,8 @@ impl ServeBudget {
     /// that is larger than a peer's share is taken if the peer has no other, one larger than the
     /// guests' share if they have no other, and one larger than the rest of the bound if this
     /// thread has no other.
-    pub(super) fn take(&mut self, peer: Payer, bytes: usize) -> bool {
-        let Payer { endpoint, is_guest } = peer;
+    pub(super) fn take(&mut self, peer: QuotaKey, bytes: usize) -> bool {
+        let QuotaKey { endpoint, is_guest } = peer;
         let nothing = PeerCharge { bytes: 0, is_guest };
         let held = self.by_peer.get(&endpoint).copied().unwrap_or(nothing);
         let free = self
@@ -162,8 +162,8 @@ mod tests {
 
     const A: EndpointId = 1;
 
-    fn peer(endpoint: EndpointId) -> Payer {
-        Payer::known(endpoint)
+    fn peer(endpoint: EndpointId) -> QuotaKey {
+        QuotaKey::known(endpoint)
     }
 
     fn budget(limit: usize) -> ServeBudget {
@@ -238,15 +238,18 @@ mod tests {
     fn guests_leave_half_to_peers_whose_card_is_here() {
         let mut budget = budget(1_000);
         for guest in 10..19 {
-            let first = budget.take(Payer::guest(guest), 100);
+            let first = budget.take(QuotaKey::guest(guest), 100);
             assert_eq!(first, guest < 15, "{guest}");
         }
         assert!(budget.take(peer(A), 250) && budget.take(peer(2), 250));
         budget.give(10, 100);
-        assert!(budget.take(Payer::guest(18), 100), "what one has returned");
+        assert!(
+            budget.take(QuotaKey::guest(18), 100),
+            "what one has returned"
+        );
         // Its card has come meanwhile.
         budget.give(11, 100);
         assert!(budget.take(peer(11), 100));
-        assert!(budget.take(Payer::guest(17), 0), "the guests have 400");
+        assert!(budget.take(QuotaKey::guest(17), 0), "the guests have 400");
     }
 }

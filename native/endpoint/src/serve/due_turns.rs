@@ -1,7 +1,7 @@
 //! The turns that begin: each needs a permit of the schedule and, except for a job's first one, memory.
 
 use super::service::ServeService;
-use super::stage::Permitted;
+use super::stage::PermittedStep;
 use crate::limits::WRITE_WINDOW;
 use crate::memory::NoLease;
 use faro_fabric::EndpointId;
@@ -26,12 +26,12 @@ impl ServeService {
                 continue;
             };
             match entry.stage.on_permit(|job| !job.is_new()) {
-                Permitted::Begins(mut job) => {
+                PermittedStep::Begins(mut job) => {
                     job.may_lease(!self.starved.must_wait(entry.endpoint));
                     self.io.submit(job, &self.inbox);
                 }
-                Permitted::Waits => self.starved.push(entry.endpoint, serial),
-                Permitted::Nothing => {}
+                PermittedStep::Waits => self.starved.push(entry.endpoint, serial),
+                PermittedStep::Nothing => {}
             }
         }
         self.begin_starved();

@@ -94,7 +94,7 @@ impl ExposedPages {
             return;
         };
         for range in to.pages.into_values().chain(to.versions) {
-            // If the result is `Revoked::Later`, the fabric keeps the lease until no peer can reach
+            // If the result is `RevokeStatus::Later`, the fabric keeps the lease until no peer can reach
             // it.
             drop(net.revoke(range.key));
         }

@@ -2,7 +2,7 @@
 
 use super::job::{JobTurn, ServeJob};
 use super::lookup::{look_up, LookedUp};
-use super::work::{Returned, ServeShared, Task, Work};
+use super::work::{ReturnedWork, ServeShared, Task, Work};
 use crate::files::{Catalog, Output};
 use crate::limits::{AT_ONCE_BLOCKS, AT_ONCE_BYTES, MAX_PREFETCHES};
 use crate::memory::Memory;
@@ -93,7 +93,7 @@ impl IoPool {
     }
 
     /// Queues a turn of `job`, which then returns to `home`.
-    pub(super) fn submit(&self, job: Box<ServeJob>, home: &Inbox<Returned>) {
+    pub(super) fn submit(&self, job: Box<ServeJob>, home: &Inbox<ReturnedWork>) {
         let home = home.clone();
         self.shared.submit(Work { job, home });
     }
@@ -196,7 +196,7 @@ impl Worker {
                 log::error!(
                     "a thread that reads map outputs panicked ({detail}); the request fails"
                 );
-                home.send(Returned::Lost(serial));
+                home.send(ReturnedWork::Lost(serial));
             }
         }
         true
@@ -208,20 +208,20 @@ impl Worker {
 fn turn(
     shared: &Arc<ServeShared>,
     mut job: Box<ServeJob>,
-    home: &Inbox<Returned>,
-) -> Option<Returned> {
+    home: &Inbox<ReturnedWork>,
+) -> Option<ReturnedWork> {
     loop {
         if job.wants_files() {
             job = match look_up(shared, job, home) {
                 LookedUp::Known(job) => job,
                 LookedUp::Waiting => return None,
-                LookedUp::Full(job) => return Some(Returned::Turned(job, JobTurn::Busy)),
+                LookedUp::Full(job) => return Some(ReturnedWork::Turned(job, JobTurn::Busy)),
             };
         }
         match job.turn(&shared.memory, Sleep::May) {
             // Files were replaced. This ends, because a job looks its files up a few times only.
             JobTurn::Cold if job.wants_files() => {}
-            turn => return Some(Returned::Turned(job, turn)),
+            turn => return Some(ReturnedWork::Turned(job, turn)),
         }
     }
 }

@@ -3,13 +3,13 @@
 use super::content::{Content, Unread};
 use super::offer::{offer, ResidentSlice};
 use super::remote_buffers::{FilledBuffer, RemoteBuffers};
-use super::response::{respond, NotNow, Served};
+use super::response::{respond, JobResult, NotNow};
 use super::turn_memory::TurnMemory;
 use crate::files::{Output, OutputAnswer};
 use crate::limits::{MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
 use crate::memory::{Memory, NoLease};
 use crate::net::EncodedMessage;
-use crate::payer::Payer;
+use crate::quota_key::QuotaKey;
 use faro_pool::Account;
 use faro_region::{Sleep, CHUNK_BYTES};
 use faro_sync::HashMap;
@@ -23,7 +23,7 @@ pub(crate) struct ServeJob {
     /// Its number on the progress thread.
     pub(crate) serial: u64,
     /// The peer that it is for.
-    pub(super) peer: Payer,
+    pub(super) peer: QuotaKey,
     blocks: Vec<BlockId>,
     /// Filled while the job waits for its files; taken when the response is made.
     pub(crate) answers: HashMap<OutputId, OutputAnswer>,
@@ -41,7 +41,7 @@ pub(crate) struct ServeJob {
     buffers: RemoteBuffers,
     memory: TurnMemory,
     /// What the counters get once all is posted.
-    pub(crate) served: Served,
+    pub(crate) served: JobResult,
 }
 
 /// Result of a turn.
@@ -74,7 +74,7 @@ impl ServeJob {
     /// A buffer that no client of this version would offer.
     pub(crate) fn new(
         serial: u64,
-        peer: Payer,
+        peer: QuotaKey,
         account: Arc<Account>,
         fetch: Fetch,
     ) -> Result<Self, WireError> {
@@ -91,7 +91,7 @@ impl ServeJob {
             content: Content::default(),
             buffers: RemoteBuffers::default(),
             memory: TurnMemory::new(account),
-            served: Served::default(),
+            served: JobResult::default(),
         };
         job.add_buffers(fetch.buffers)?;
         Ok(job)
@@ -281,7 +281,7 @@ impl ServeJob {
         }
         self.is_short = false;
         (self.prepared, self.response) = (false, None);
-        self.served = Served::default();
+        self.served = JobResult::default();
         JobTurn::Cold
     }
 }

@@ -1,7 +1,7 @@
 //! Finding the files of a job's map outputs, some of which only Java can find.
 
 use super::job::ServeJob;
-use super::work::{Returned, ServeShared, Work};
+use super::work::{ReturnedWork, ServeShared, Work};
 use crate::files::{Lookup, OutputAnswer};
 use crate::net::Inbox;
 use faro_sync::lock;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// A job that waits for answers about its files.
-struct Waiting {
+struct WaitingJob {
     work: Mutex<Option<Work>>,
     answers: Mutex<Vec<(OutputId, OutputAnswer)>>,
     /// Answers that are missing, plus one until the job is in `work`.
@@ -33,15 +33,15 @@ pub(super) enum LookedUp {
 pub(super) fn look_up(
     shared: &Arc<ServeShared>,
     mut job: Box<ServeJob>,
-    home: &Inbox<Returned>,
+    home: &Inbox<ReturnedWork>,
 ) -> LookedUp {
     let wanted = job.missing();
-    let mut waiting: Option<Arc<Waiting>> = None;
+    let mut waiting: Option<Arc<WaitingJob>> = None;
     job.is_short = false;
     for id in wanted {
         let lookup = shared.catalog.look_up(job.peer, id, || {
             let waiting = Arc::clone(waiting.get_or_insert_with(|| {
-                Arc::new(Waiting {
+                Arc::new(WaitingJob {
                     work: Mutex::new(None),
                     answers: Mutex::default(),
                     missing: AtomicUsize::new(1),
@@ -77,7 +77,7 @@ pub(super) fn look_up(
 }
 
 /// Counts one arrival; the last one sends the job on.
-fn arrive(shared: &ServeShared, waiting: &Waiting) {
+fn arrive(shared: &ServeShared, waiting: &WaitingJob) {
     if waiting.missing.fetch_sub(1, Ordering::AcqRel) != 1 {
         return;
     }

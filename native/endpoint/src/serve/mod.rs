@@ -30,4 +30,4 @@ pub(crate) use io::IoPool;
 #[cfg(feature = "simulation")]
 pub(crate) use io::Worker;
 pub(crate) use service::ServeService;
-pub(crate) use work::Returned;
+pub(crate) use work::ReturnedWork;

@@ -1,7 +1,7 @@
 //! Makes the response to a fetch: the entry of each block, and the bytes that follow.
 
 use super::content::Content;
-use crate::files::{OutputAnswer, Unlocated};
+use crate::files::{LocateError, OutputAnswer};
 use crate::net::EncodedMessage;
 use faro_region::Sleep;
 use faro_sync::{HashMap, TableKeys};
@@ -10,7 +10,7 @@ use faro_wire::{BlockId, BlockStatus, OutputId};
 
 /// Result of a finished job: what it has sent.
 #[derive(Default, Clone, Copy)]
-pub(crate) struct Served {
+pub(crate) struct JobResult {
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
     pub(crate) refused: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Served {
 pub(super) struct Response {
     pub(super) encoded: EncodedMessage,
     pub(super) content: Content,
-    pub(super) served: Served,
+    pub(super) served: JobResult,
 }
 
 /// Reason why no response can be made now.
@@ -40,7 +40,7 @@ pub(super) fn respond(
     let mut positions: HashMap<OutputId, usize> =
         HashMap::with_capacity_and_hasher(answers.len(), TableKeys::default());
     let mut content = Content::default();
-    let mut served = Served::default();
+    let mut served = JobResult::default();
     let mut entries = Vec::with_capacity(blocks.len());
     for block in blocks {
         let id = block.output();
@@ -48,18 +48,18 @@ pub(super) fn respond(
             Some(Ok(output)) => output
                 .locate(block.start_reduce.get(), block.end_reduce.get(), sleep)
                 .map(|range| (output, range.of(block))),
-            Some(Err(status)) => Err(Unlocated::Status(*status)),
-            None => Err(Unlocated::Status(BlockStatus::UnknownOutput)),
+            Some(Err(status)) => Err(LocateError::Status(*status)),
+            None => Err(LocateError::Status(BlockStatus::UnknownOutput)),
         };
         let (output, range) = match located {
             Ok(found) => found,
-            Err(Unlocated::Status(status)) => {
+            Err(LocateError::Status(status)) => {
                 served.refused += 1;
                 entries.push(BlockEntry::missing(status));
                 continue;
             }
-            Err(Unlocated::Cold) => return Err(NotNow::Cold),
-            Err(Unlocated::Replaced) => return Err(NotNow::Replaced),
+            Err(LocateError::Cold) => return Err(NotNow::Cold),
+            Err(LocateError::Replaced) => return Err(NotNow::Replaced),
         };
         served.blocks += 1;
         served.bytes += range.length;

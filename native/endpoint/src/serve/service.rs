@@ -5,13 +5,13 @@ use super::entry::FetchEntry;
 use super::exposed::ExposedPages;
 use super::memory_queue::MemoryQueue;
 use super::stage::Stage;
-use super::work::Returned;
+use super::work::ReturnedWork;
 use super::IoPool;
 use crate::counters::EndpointCounters;
 use crate::deadlines::Deadlines;
 use crate::limits::RECALLED_PAGES;
 use crate::memory::Memory;
-use crate::net::{Closed, Inbox, MessageSource, Net, ProgressService};
+use crate::net::{ClosedConnection, Inbox, MessageSource, Net, ProgressService};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
 use faro_fabric::{ConnectionId, EndpointId, Outcome};
@@ -25,8 +25,8 @@ use std::time::{Duration, Instant};
 pub(crate) struct ServeService {
     pub(super) io: Arc<IoPool>,
     /// Inbox to which I/O threads return jobs.
-    pub(super) inbox: Inbox<Returned>,
-    returned: Receiver<Returned>,
+    pub(super) inbox: Inbox<ReturnedWork>,
+    returned: Receiver<ReturnedWork>,
     pub(super) counters: Arc<EndpointCounters>,
     pub(super) memory: Arc<Memory>,
     pub(super) exposed: ExposedPages,
@@ -57,7 +57,7 @@ pub(crate) struct ServeService {
 impl ServeService {
     pub(crate) fn new(
         io: Arc<IoPool>,
-        (inbox, returned): (Inbox<Returned>, Receiver<Returned>),
+        (inbox, returned): (Inbox<ReturnedWork>, Receiver<ReturnedWork>),
         counters: Arc<EndpointCounters>,
         memory: Arc<Memory>,
         schedule: ServerQueue,
@@ -157,8 +157,8 @@ impl ProgressService for ServeService {
     fn on_commands(&mut self, net: &mut Net) {
         while let Ok(returned) = self.returned.try_recv() {
             match returned {
-                Returned::Turned(job, turn) => self.on_turn(net, job, turn),
-                Returned::Lost(serial) => {
+                ReturnedWork::Turned(job, turn) => self.on_turn(net, job, turn),
+                ReturnedWork::Lost(serial) => {
                     if let Some(entry) = self.remove(serial) {
                         let (connection, request) = (entry.connection, entry.request);
                         let detail = "a thread of the server panicked".to_owned();
@@ -202,7 +202,7 @@ impl ProgressService for ServeService {
         self.begin_starved();
     }
 
-    fn on_closed(&mut self, net: &mut Net, closed: &Closed<'_>) {
+    fn on_closed(&mut self, net: &mut Net, closed: &ClosedConnection<'_>) {
         self.exposed.revoke(net, closed.connection);
         for serial in self.serials_of(|entry| entry.connection == closed.connection) {
             self.remove(serial);

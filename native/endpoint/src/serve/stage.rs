@@ -48,7 +48,7 @@ pub(super) enum Buffers<'a, J> {
 
 /// The step that a permit allows.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Permitted<J> {
+pub(super) enum PermittedStep<J> {
     /// The turn begins.
     Begins(J),
     /// The turn waits for memory.
@@ -102,15 +102,15 @@ impl<J> Stage<J> {
     }
 
     /// Handles the permit. The turn begins with the returned job, unless it must wait for memory.
-    pub(super) fn on_permit(&mut self, wants_memory: impl FnOnce(&J) -> bool) -> Permitted<J> {
+    pub(super) fn on_permit(&mut self, wants_memory: impl FnOnce(&J) -> bool) -> PermittedStep<J> {
         match std::mem::replace(self, Self::Draining) {
             Self::Queued(job) if wants_memory(&job) => {
                 *self = Self::Starved(job);
-                Permitted::Waits
+                PermittedStep::Waits
             }
             Self::Queued(job) => {
                 *self = Self::running();
-                Permitted::Begins(job)
+                PermittedStep::Begins(job)
             }
             other @ (Self::Idle(_)
             | Self::Starved(_)
@@ -118,7 +118,7 @@ impl<J> Stage<J> {
             | Self::Draining
             | Self::Offered) => {
                 *self = other;
-                Permitted::Nothing
+                PermittedStep::Nothing
             }
         }
     }

@@ -129,8 +129,8 @@ fn what_the_transitions_return() {
         let queued = stage(from).queue(|job| *job == 7);
         assert_eq!(queued, from == "idle", "{from}");
         let begins = match from {
-            "queued" => Permitted::Begins(7),
-            _ => Permitted::Nothing,
+            "queued" => PermittedStep::Begins(7),
+            _ => PermittedStep::Nothing,
         };
         assert_eq!(stage(from).on_permit(|job| *job != 7), begins);
         let kept = stage(from).on_turn(8, false);

@@ -12,11 +12,11 @@ use std::sync::Arc;
 /// A job and the progress thread that it returns to.
 pub(super) struct Work {
     pub(super) job: Box<ServeJob>,
-    pub(super) home: Inbox<Returned>,
+    pub(super) home: Inbox<ReturnedWork>,
 }
 
 /// A value that an I/O thread returns.
-pub(crate) enum Returned {
+pub(crate) enum ReturnedWork {
     /// A job, and what its turn gave.
     Turned(Box<ServeJob>, JobTurn),
     /// The job of that serial number is lost: the turn panicked.
@@ -52,7 +52,7 @@ impl ServeShared {
         if let Err(error) = self.queue.send(Task::JobTurn(work)) {
             if let Task::JobTurn(Work { job, home }) = error.into_inner() {
                 let detail = "the I/O threads have ended".to_owned();
-                home.send(Returned::Turned(job, JobTurn::Broken { detail }));
+                home.send(ReturnedWork::Turned(job, JobTurn::Broken { detail }));
             }
         }
     }

@@ -163,14 +163,14 @@ pub fn pattern(seed: u64, bytes: usize) -> Vec<u8> {
 
 /// Results of all blocks of a request.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchOutcome {
     /// Status and bytes of the delivered blocks, in order.
     pub blocks: Vec<(u32, Vec<u8>)>,
     pub failure: Option<FetchFailure>,
     pub completions: usize,
 }
 
-impl Fetched {
+impl FetchOutcome {
     pub fn bytes(self) -> Vec<Vec<u8>> {
         assert_eq!(self.failure, None);
         self.blocks
@@ -210,16 +210,16 @@ pub fn blocks_of(completion: &Completion) -> Vec<(u32, Vec<u8>)> {
 }
 
 /// What has come of requests.
-pub struct Collected {
-    open: HashMap<u64, Fetched>,
-    pub done: HashMap<u64, Fetched>,
+pub struct CollectedBlocks {
+    open: HashMap<u64, FetchOutcome>,
+    pub done: HashMap<u64, FetchOutcome>,
 }
 
-impl Collected {
+impl CollectedBlocks {
     /// Nothing has come of these requests.
     pub fn of(requests: &[u64]) -> Self {
         let nothing = |id: &u64| {
-            let fetched = Fetched {
+            let fetched = FetchOutcome {
                 blocks: Vec::new(),
                 failure: None,
                 completions: 0,
@@ -267,15 +267,15 @@ impl Collected {
 }
 
 /// Collects the completions of `requests` until each has had its last one.
-pub fn collect(client: &Endpoint, requests: &[u64]) -> HashMap<u64, Fetched> {
-    let mut collected = Collected::of(requests);
+pub fn collect(client: &Endpoint, requests: &[u64]) -> HashMap<u64, FetchOutcome> {
+    let mut collected = CollectedBlocks::of(requests);
     while !collected.all_have_ended() {
         collected.take(client, TIMEOUT);
     }
     collected.done
 }
 
-pub fn fetch(client: &Endpoint, peer: u64, blocks: &[BlockId]) -> Fetched {
+pub fn fetch(client: &Endpoint, peer: u64, blocks: &[BlockId]) -> FetchOutcome {
     fetch_within(client, peer, blocks, TIMEOUT)
 }
 
@@ -284,7 +284,7 @@ pub fn fetch_within(
     peer: u64,
     blocks: &[BlockId],
     timeout: Duration,
-) -> Fetched {
+) -> FetchOutcome {
     let request = client.fetch(peer, blocks, timeout).unwrap();
     collect(client, &[request]).remove(&request).unwrap()
 }

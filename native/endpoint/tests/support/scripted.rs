@@ -150,7 +150,7 @@ impl Stage {
 pub type Script = Box<dyn FnMut(&mut Stage, ConnectionId, u64, Option<Fetch>, &Message) + Send>;
 
 #[allow(dead_code)] // Each test binary uses its own part.
-pub struct Scripted {
+pub struct ScriptedPeer {
     pub card: Vec<u8>,
     /// Its own connections are open.
     pub connected: Arc<AtomicBool>,
@@ -160,7 +160,7 @@ pub struct Scripted {
 }
 
 #[allow(dead_code)] // Each test binary uses its own part.
-impl Scripted {
+impl ScriptedPeer {
     pub fn start(script: Script) -> Self {
         Self::start_as(0xfa50_0000_0000_0001, script)
     }
@@ -286,7 +286,7 @@ impl Play {
     }
 }
 
-impl Drop for Scripted {
+impl Drop for ScriptedPeer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

@@ -15,7 +15,7 @@ use faro_wire::{kind, BlockId, Card};
 use std::time::Duration;
 
 #[allow(dead_code)] // The benchmark uses its own part.
-pub struct Stopped {
+pub struct StoppedPeer {
     fabric: Box<dyn Fabric>,
     connection: ConnectionId,
     /// A page that the server may write, offered again and again: this peer looks at no byte.
@@ -23,7 +23,7 @@ pub struct Stopped {
 }
 
 #[allow(dead_code)] // See above.
-impl Stopped {
+impl StoppedPeer {
     /// Connects to the endpoint of that card. `number` tells peers from each other. `meanwhile` lets the endpoint run, if
     /// it does not by itself.
     pub fn connect(

@@ -5,12 +5,12 @@
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
 use crate::by_hand::fabric_by_hand;
-use crate::virtual_time::Theatre;
-use faro_endpoint::{Config, Endpoint, FabricChoice, Stepped};
-use faro_fabric::{Event, Fabric, FabricError, Intercept, Intercepted, OwnIdentity};
+use crate::virtual_time::EndpointDriver;
+use faro_endpoint::{Config, Endpoint, FabricChoice, ManualEndpoint};
+use faro_fabric::{Event, Fabric, FabricError, Intercept, InterceptedFabric, OwnIdentity};
 use faro_secure::{Protection, Secret, StaticKey};
 use faro_simulation::Resolver;
-use faro_sync::simulated::Simulated;
+use faro_sync::simulated::SimulationGuard;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,16 +37,16 @@ impl Intercept for WithoutWaiting {
 
 /// Endpoints on one real fabric, and their clock.
 pub struct Turns {
-    endpoints: RefCell<Vec<(Stepped, Resolver)>>,
+    endpoints: RefCell<Vec<(ManualEndpoint, Resolver)>>,
     fabric: FabricChoice,
     now: Cell<Duration>,
     // The last one, because endpoints that are dropped ask for the time.
-    simulated: Simulated,
+    simulated: SimulationGuard,
 }
 
 impl Turns {
     pub fn over(fabric: FabricChoice) -> Self {
-        let simulated = Simulated::begin(1, u8::MAX);
+        let simulated = SimulationGuard::begin(1, u8::MAX);
         Self {
             endpoints: RefCell::default(),
             fabric,
@@ -86,15 +86,17 @@ impl Turns {
     }
 }
 
-impl Theatre for Turns {
+impl EndpointDriver for Turns {
     fn endpoint(&self, config: Config, resolver: Resolver) -> Arc<Endpoint> {
         let (key, secret) = (StaticKey::random().unwrap(), Secret::random().unwrap());
-        let endpoint = Stepped::start(config, key, secret, |identity: &OwnIdentity, pool| {
-            let (identity, pool) = (identity.clone(), Arc::clone(pool));
-            let (_, fabric) = fabric_by_hand(self.fabric, identity, Protection::Clear, pool);
-            let fabric: Box<dyn Fabric> = Box::new(Intercepted::new(fabric, WithoutWaiting));
-            vec![fabric]
-        });
+        let endpoint =
+            ManualEndpoint::start(config, key, secret, |identity: &OwnIdentity, pool| {
+                let (identity, pool) = (identity.clone(), Arc::clone(pool));
+                let (_, fabric) = fabric_by_hand(self.fabric, identity, Protection::Clear, pool);
+                let fabric: Box<dyn Fabric> =
+                    Box::new(InterceptedFabric::new(fabric, WithoutWaiting));
+                vec![fabric]
+            });
         let endpoint = endpoint.unwrap();
         let shared = Arc::clone(endpoint.endpoint());
         self.endpoints.borrow_mut().push((endpoint, resolver));

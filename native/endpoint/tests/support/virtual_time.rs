@@ -4,7 +4,7 @@
 #![allow(dead_code)] // Each test binary uses its own part.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
-use crate::support::{write_output, Collected, Fetched, TIMEOUT};
+use crate::support::{write_output, CollectedBlocks, FetchOutcome, TIMEOUT};
 use faro_endpoint::{Config, Endpoint, OutputFiles};
 use faro_simulation::{Resolver, VirtualNetwork};
 use faro_wire::{BlockId, OutputId};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// What runs endpoints, and only while a test waits.
-pub trait Theatre {
+pub trait EndpointDriver {
     /// Starts an endpoint. `resolver` says where its map outputs are.
     fn endpoint(&self, config: Config, resolver: Resolver) -> Arc<Endpoint>;
 
@@ -23,7 +23,7 @@ pub trait Theatre {
     fn until(&self, what: &str, condition: &mut dyn FnMut() -> bool);
 }
 
-impl Theatre for VirtualNetwork {
+impl EndpointDriver for VirtualNetwork {
     fn endpoint(&self, config: Config, resolver: Resolver) -> Arc<Endpoint> {
         Self::endpoint(self, config, resolver).unwrap()
     }
@@ -41,7 +41,7 @@ pub struct VirtualServer {
 }
 
 impl VirtualServer {
-    pub fn start(theatre: &impl Theatre, config: Config) -> Self {
+    pub fn start(theatre: &impl EndpointDriver, config: Config) -> Self {
         let files: Rc<RefCell<HashMap<OutputId, OutputFiles>>> = Rc::default();
         let known = Rc::clone(&files);
         let resolver = move |id| Some(known.borrow().get(&id).cloned());
@@ -69,17 +69,17 @@ impl VirtualServer {
 }
 
 /// Starts an endpoint that has no map outputs, and whose Java side never answers.
-pub fn endpoint(theatre: &impl Theatre, config: Config) -> Arc<Endpoint> {
+pub fn endpoint(theatre: &impl EndpointDriver, config: Config) -> Arc<Endpoint> {
     theatre.endpoint(config, Box::new(|_| None))
 }
 
 /// Collects the completions of `requests` until each has had its last one.
 pub fn collect(
-    theatre: &impl Theatre,
+    theatre: &impl EndpointDriver,
     client: &Endpoint,
     requests: &[u64],
-) -> HashMap<u64, Fetched> {
-    let mut collected = Collected::of(requests);
+) -> HashMap<u64, FetchOutcome> {
+    let mut collected = CollectedBlocks::of(requests);
     theatre.until("the end of all requests", &mut || {
         collected.take(client, Duration::ZERO);
         collected.all_have_ended()
@@ -87,17 +87,22 @@ pub fn collect(
     collected.done
 }
 
-pub fn fetch(theatre: &impl Theatre, client: &Endpoint, peer: u64, blocks: &[BlockId]) -> Fetched {
+pub fn fetch(
+    theatre: &impl EndpointDriver,
+    client: &Endpoint,
+    peer: u64,
+    blocks: &[BlockId],
+) -> FetchOutcome {
     fetch_within(theatre, client, peer, blocks, TIMEOUT)
 }
 
 pub fn fetch_within(
-    theatre: &impl Theatre,
+    theatre: &impl EndpointDriver,
     client: &Endpoint,
     peer: u64,
     blocks: &[BlockId],
     timeout: Duration,
-) -> Fetched {
+) -> FetchOutcome {
     let request = client.fetch(peer, blocks, timeout).unwrap();
     let mut collected = collect(theatre, client, &[request]);
     collected.remove(&request).unwrap()

@@ -2,7 +2,7 @@
 //!
 //! The queue's memory is reused, so that a write costs no allocation.
 
-use super::outgoing::{Descriptor, DeviceOperation, Ends, Frame, Tail};
+use super::outgoing::{Descriptor, DeviceOperation, Frame, FrameTail, SendCompletion};
 use crate::Outcome;
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -79,11 +79,11 @@ impl Outbound {
     }
 
     /// Removes the first frame if all of it was sent; returns what that ends.
-    pub(crate) fn pop_sent(&mut self) -> Option<Ends> {
+    pub(crate) fn pop_sent(&mut self) -> Option<SendCompletion> {
         let front = self.frames.front()?;
         let length = front.length();
         // Operations leave by `take_work`.
-        if self.sent < length || matches!(front.tail, Tail::Work(_)) {
+        if self.sent < length || matches!(front.tail, FrameTail::Work(_)) {
             return None;
         }
         self.sent -= length;
@@ -93,17 +93,17 @@ impl Outbound {
     /// Returns the operation at the head of the queue, if it is one.
     pub(crate) fn next_work(&self) -> Option<&DeviceOperation> {
         match &self.frames.front()?.tail {
-            Tail::Work(work) => Some(work),
+            FrameTail::Work(work) => Some(work),
             _ => None,
         }
     }
 
     /// Takes the operation that `next_work` shows, and what it ends.
-    pub(crate) fn take_work(&mut self) -> Option<(DeviceOperation, Ends)> {
+    pub(crate) fn take_work(&mut self) -> Option<(DeviceOperation, SendCompletion)> {
         self.next_work()?;
         let frame = self.frames.pop_front()?;
         match frame.tail {
-            Tail::Work(work) => Some((work, frame.ends)),
+            FrameTail::Work(work) => Some((work, frame.ends)),
             _ => None,
         }
     }
@@ -118,7 +118,7 @@ impl Outbound {
     pub(crate) fn copy_into(&self, buffer: &mut [u8]) -> usize {
         let (mut filled, mut skip) = (0, self.sent);
         for frame in &self.frames {
-            if matches!(frame.tail, Tail::Work(_)) || filled == buffer.len() {
+            if matches!(frame.tail, FrameTail::Work(_)) || filled == buffer.len() {
                 break;
             }
             for part in [frame.inline(), frame.tail.bytes()] {
@@ -137,7 +137,7 @@ impl Outbound {
     pub(crate) fn refuse(&mut self, refused: u64) -> bool {
         // The peer has received its head, so it can only be the first frame.
         match self.frames.front_mut().map(|frame| &mut frame.ends) {
-            Some(Ends::Write {
+            Some(SendCompletion::Write {
                 sequence, outcome, ..
             }) if *sequence == refused => {
                 *outcome = Outcome::Refused;
@@ -148,7 +148,7 @@ impl Outbound {
     }
 
     /// Empties the queue; returns what had not ended, in order.
-    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = Ends> + use<> {
+    pub(crate) fn abandon(&mut self) -> impl Iterator<Item = SendCompletion> + use<> {
         self.sent = 0;
         std::mem::take(&mut self.frames)
             .into_iter()

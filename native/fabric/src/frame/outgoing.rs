@@ -16,7 +16,7 @@ const INLINE_BYTES: usize = HEADER_BYTES + 40;
 pub(crate) type Descriptor = Arc<dyn AsFd + Send + Sync>;
 
 /// The bytes after the inline head.
-pub(crate) enum Tail {
+pub(crate) enum FrameTail {
     Nothing,
     Bytes(Vec<u8>),
     Lease {
@@ -36,7 +36,7 @@ pub(crate) enum DeviceOperation {
 
 /// The operation that ends when the kernel (or a segment) has taken a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Ends {
+pub(crate) enum SendCompletion {
     /// No operation.
     Nothing,
     /// A message of that many bytes.
@@ -57,32 +57,42 @@ pub(crate) struct Frame {
     /// Header and inline bytes; the first `inline` count.
     head: [u8; INLINE_BYTES],
     inline: usize,
-    pub(super) tail: Tail,
-    pub(crate) ends: Ends,
+    pub(super) tail: FrameTail,
+    pub(crate) ends: SendCompletion,
     pub(super) descriptor: Option<Descriptor>,
 }
 
 impl Frame {
     /// Returns a frame whose whole body is inline.
     pub(crate) fn small(kind: u8, id: u64, body: &[u8]) -> Self {
-        Self::assemble(FrameHeader::for_body(kind, id, body), body, Tail::Nothing)
+        Self::assemble(
+            FrameHeader::for_body(kind, id, body),
+            body,
+            FrameTail::Nothing,
+        )
     }
 
     /// Returns a frame with its own body.
-    pub(crate) fn owned(kind: u8, id: u64, body: Vec<u8>, ends: Ends) -> Self {
+    pub(crate) fn owned(kind: u8, id: u64, body: Vec<u8>, ends: SendCompletion) -> Self {
         let header = FrameHeader::for_body(kind, id, &body);
-        let mut frame = Self::assemble(header, &[], Tail::Bytes(body));
+        let mut frame = Self::assemble(header, &[], FrameTail::Bytes(body));
         frame.ends = ends;
         frame
     }
 
     /// Returns a frame of the greeting, whose body is not inline.
     pub(crate) fn owned_greeting(kind: u8, body: &[u8]) -> Self {
-        Self::owned(kind, 0, body.to_vec(), Ends::Nothing)
+        Self::owned(kind, 0, body.to_vec(), SendCompletion::Nothing)
     }
 
     /// Returns a frame of a head under its CRC and a payload after it.
-    pub(crate) fn payload(kind: u8, id: u64, head: &[u8], tail: Tail, ends: Ends) -> Self {
+    pub(crate) fn payload(
+        kind: u8,
+        id: u64,
+        head: &[u8],
+        tail: FrameTail,
+        ends: SendCompletion,
+    ) -> Self {
         let length = head.len() + tail.length();
         let header = FrameHeader::sealed(kind, 0, id, length as u32, crc32c(head));
         let mut frame = Self::assemble(header, head, tail);
@@ -91,11 +101,11 @@ impl Frame {
     }
 
     /// Returns an operation to be done between frames.
-    pub(crate) fn work(work: DeviceOperation, ends: Ends) -> Self {
+    pub(crate) fn work(work: DeviceOperation, ends: SendCompletion) -> Self {
         Self {
             head: [0; INLINE_BYTES],
             inline: 0,
-            tail: Tail::Work(work),
+            tail: FrameTail::Work(work),
             ends,
             descriptor: None,
         }
@@ -107,7 +117,7 @@ impl Frame {
         self
     }
 
-    fn assemble(header: FrameHeader, body: &[u8], tail: Tail) -> Self {
+    fn assemble(header: FrameHeader, body: &[u8], tail: FrameTail) -> Self {
         let mut head = [0; INLINE_BYTES];
         let inline = HEADER_BYTES + body.len();
         head[..HEADER_BYTES].copy_from_slice(header.as_bytes());
@@ -116,7 +126,7 @@ impl Frame {
             head,
             inline,
             tail,
-            ends: Ends::Nothing,
+            ends: SendCompletion::Nothing,
             descriptor: None,
         }
     }
@@ -134,7 +144,7 @@ impl Frame {
     }
 }
 
-impl Tail {
+impl FrameTail {
     fn length(&self) -> usize {
         match self {
             Self::Nothing | Self::Work(_) => 0,

@@ -2,7 +2,7 @@
 //! descriptors left.
 
 use super::listener::{AcceptedSocket, ListenSocket};
-use super::strangers::Origin;
+use super::unauthenticated::Origin;
 use crate::rare_log::RareLog;
 use faro_sync::clock;
 use std::io;

@@ -4,7 +4,7 @@
 //! loop passes each to its connection.
 
 use super::listener::ListenSocket;
-use super::strangers::Origin;
+use super::unauthenticated::Origin;
 use crate::session::carrier::Carrier;
 use crate::session::connection::{Common, FabricConnection};
 use crate::{CloseReason, ConnectionId, FabricError};

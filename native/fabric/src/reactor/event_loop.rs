@@ -14,8 +14,8 @@ use crate::session::counters::FabricCounters;
 use crate::session::operations::{self, NotExposed, OpenConnection};
 use crate::session::state::FabricShared;
 use crate::{
-    CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, OwnIdentity, Rejected,
-    RemoteRange, Revoked, Waker,
+    CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, OwnIdentity, RejectedPost,
+    RemoteRange, RevokeStatus, Waker,
 };
 use faro_secure::Protection;
 use faro_sync::clock;
@@ -120,19 +120,19 @@ impl<D: Driver> Reactor<D> {
         &mut self,
         connection: ConnectionId,
         exposure: Exposure,
-    ) -> Result<RemoteRange, Rejected<Exposure>> {
+    ) -> Result<RemoteRange, RejectedPost<Exposure>> {
         let open = self.table.open(connection);
         operations::expose(open, connection, exposure).map_err(|not| match not {
             NotExposed::Rejected(rejected) => rejected,
             NotExposed::Broken(exposure, reason) => {
                 self.table.close(connection, reason);
-                Rejected::NotConnected(exposure, connection)
+                RejectedPost::NotConnected(exposure, connection)
             }
         })
     }
 
     /// See [`crate::Fabric::revoke`].
-    pub(crate) fn revoke(&mut self, key: u64) -> Revoked {
+    pub(crate) fn revoke(&mut self, key: u64) -> RevokeStatus {
         self.table.revoke(key)
     }
 

@@ -44,31 +44,31 @@ macro_rules! reactor_fabric {
                 &mut self,
                 connection: $crate::ConnectionId,
                 exposure: $crate::Exposure,
-            ) -> Result<$crate::RemoteRange, $crate::Rejected<$crate::Exposure>> {
+            ) -> Result<$crate::RemoteRange, $crate::RejectedPost<$crate::Exposure>> {
                 self.reactor.expose(connection, exposure)
             }
-            fn revoke(&mut self, key: u64) -> $crate::Revoked {
+            fn revoke(&mut self, key: u64) -> $crate::RevokeStatus {
                 self.reactor.revoke(key)
             }
             fn send(
                 &mut self,
                 connection: $crate::ConnectionId,
                 message: $crate::Message,
-            ) -> Result<(), $crate::Rejected<$crate::Message>> {
+            ) -> Result<(), $crate::RejectedPost<$crate::Message>> {
                 $crate::session::operations::send(self.reactor.open(connection), connection, message)
             }
             fn write(
                 &mut self,
                 connection: $crate::ConnectionId,
                 write: $crate::Write,
-            ) -> Result<(), $crate::Rejected<$crate::Write>> {
+            ) -> Result<(), $crate::RejectedPost<$crate::Write>> {
                 $crate::session::operations::write(self.reactor.open(connection), connection, write)
             }
             fn read(
                 &mut self,
                 connection: $crate::ConnectionId,
                 read: $crate::Read,
-            ) -> Result<(), $crate::Rejected<$crate::Read>> {
+            ) -> Result<(), $crate::RejectedPost<$crate::Read>> {
                 $crate::session::operations::read(self.reactor.open(connection), connection, read)
             }
             fn flush(&mut self) {

@@ -1,6 +1,6 @@
 //! The sockets that connections come from.
 
-use super::strangers::Origin;
+use super::unauthenticated::Origin;
 use crate::session::socket::Socket;
 use std::io;
 

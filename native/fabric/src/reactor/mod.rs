@@ -13,12 +13,12 @@
 //! greeting and the linger after GOODBYE follow RFC 9113 section 9 (GOAWAY) and RFC 9112 9.6.
 
 mod acceptor;
+mod closing_connections;
 mod device_turn;
 pub(crate) mod driver;
 pub(crate) mod event_loop;
 pub(crate) mod facade;
-mod lingering;
 pub(crate) mod listener;
-mod newcomers;
-pub(crate) mod strangers;
+mod opening_connections;
 mod table;
+pub(crate) mod unauthenticated;

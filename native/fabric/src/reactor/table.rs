@@ -1,8 +1,8 @@
 //! The connections of one fabric: how they enter the table, are served, and leave it.
 
-use super::lingering::Lingering;
-use super::newcomers::Newcomers;
-use super::strangers::Origin;
+use super::closing_connections::ClosingConnections;
+use super::opening_connections::OpeningConnections;
+use super::unauthenticated::Origin;
 use crate::rare_log::RareLog;
 use crate::session::carrier::{self, Carrier, SocketTurn};
 use crate::session::closing::{report_end, say_goodbye};
@@ -14,7 +14,7 @@ use crate::session::operations::OpenConnection;
 use crate::session::socket::Socket as _;
 use crate::session::state::{ConnectionPhase, Session};
 use crate::session::transport::Holder;
-use crate::{CloseReason, ConnectionId, Event, FabricError, Identity, Revoked};
+use crate::{CloseReason, ConnectionId, Event, FabricError, Identity, RevokeStatus};
 use faro_sync::clock;
 use std::io;
 use std::time::Instant;
@@ -24,9 +24,9 @@ pub(crate) struct ConnectionTable<D: Carrier> {
     registry: mio::Registry,
     connections: ByKey<FabricConnection<D>>,
     /// Connections that have ended for the caller, while the peer may still receive the GOODBYE.
-    lingering: Lingering<D>,
+    lingering: ClosingConnections<D>,
     pub(super) common: Common<D>,
-    newcomers: Newcomers,
+    newcomers: OpeningConnections,
     /// Last connection number given out.
     last: u64,
     /// Connections with bytes left to read.
@@ -36,11 +36,11 @@ pub(crate) struct ConnectionTable<D: Carrier> {
 
 impl<D: Carrier> ConnectionTable<D> {
     pub(crate) fn new(registry: mio::Registry, common: Common<D>) -> Self {
-        let newcomers = Newcomers::new(&common.shared.bounds);
+        let newcomers = OpeningConnections::new(&common.shared.bounds);
         Self {
             registry,
             connections: ByKey::default(),
-            lingering: Lingering::default(),
+            lingering: ClosingConnections::default(),
             common,
             newcomers,
             last: 0,
@@ -322,10 +322,10 @@ impl<D: Carrier> ConnectionTable<D> {
 
     /// See [`crate::Fabric::revoke`]. Without its entry in the exposure table, no frame can reach
     /// the memory.
-    pub(crate) fn revoke(&mut self, key: u64) -> Revoked {
+    pub(crate) fn revoke(&mut self, key: u64) -> RevokeStatus {
         let Common { driver, shared, .. } = &mut self.common;
         let Some((connection, exposure)) = shared.exposures.remove(key) else {
-            return Revoked::Unknown;
+            return RevokeStatus::Unknown;
         };
         let holder = match self.connections.get_mut(&connection.0) {
             Some(found) => {

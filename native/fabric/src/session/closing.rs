@@ -7,7 +7,7 @@ use super::context::Context;
 use super::handshake::seals;
 use super::state::{ConnectionPhase, FabricShared, Session};
 use crate::frame::bodies::{Goodbye, GoodbyeCode};
-use crate::frame::outgoing::{Ends, Frame};
+use crate::frame::outgoing::{Frame, SendCompletion};
 use crate::{CloseReason, Event, Outcome};
 use faro_wire::kind;
 
@@ -26,7 +26,12 @@ pub(crate) fn say_goodbye<D: Carrier>(
     let mut cx = connection.context(&mut common.shared);
     cx.push_verdicts();
     let body = Goodbye::encode(code, &text);
-    cx.push(Frame::owned(kind::GOODBYE, 0, body, Ends::Nothing));
+    cx.push(Frame::owned(
+        kind::GOODBYE,
+        0,
+        body,
+        SendCompletion::Nothing,
+    ));
     send_all(connection, common)
 }
 

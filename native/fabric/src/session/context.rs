@@ -3,7 +3,7 @@
 
 use super::state::{ConnectionPhase, FabricShared, PendingRead, Session};
 use crate::frame::bodies::{AckEntry, MAX_ACKS, REFUSED};
-use crate::frame::outgoing::{Ends, Frame};
+use crate::frame::outgoing::{Frame, SendCompletion};
 use crate::{ConnectionId, Event, Outcome};
 use faro_wire::kind;
 use zerocopy::IntoBytes;
@@ -91,7 +91,12 @@ impl<'a> Context<'a> {
         }
         let body = self.session.verdicts.as_bytes().to_vec();
         self.session.verdicts.clear();
-        self.push(Frame::owned(kind::WRITE_ACK, 0, body, Ends::Nothing));
+        self.push(Frame::owned(
+            kind::WRITE_ACK,
+            0,
+            body,
+            SendCompletion::Nothing,
+        ));
     }
 
     /// Notes that the next `bytes` of the queue were sent, and reports the operations that this
@@ -106,13 +111,13 @@ impl<'a> Context<'a> {
 
     /// Reports the operation that a frame carried, because the frame was sent or (`flushed`) its
     /// connection ended.
-    pub(crate) fn ended(&mut self, ends: Ends, flushed: bool) {
+    pub(crate) fn ended(&mut self, ends: SendCompletion, flushed: bool) {
         let connection = self.connection;
         match ends {
-            Ends::Nothing => {}
-            Ends::Message { bytes } => self.retire(bytes),
-            Ends::ReadServed => self.session.reads_served -= 1,
-            Ends::Write {
+            SendCompletion::Nothing => {}
+            SendCompletion::Message { bytes } => self.retire(bytes),
+            SendCompletion::ReadServed => self.session.reads_served -= 1,
+            SendCompletion::Write {
                 token,
                 bytes,
                 outcome,

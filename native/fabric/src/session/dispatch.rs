@@ -7,7 +7,7 @@ use super::bounds;
 use super::context::Context;
 use super::greeting;
 use super::state::ConnectionPhase;
-use super::transport::{Datapath, Greeted};
+use super::transport::{Datapath, HandshakeStep};
 use crate::frame::inbound::{BodyShape, Consumer, Sink};
 use crate::frame::kinds::{FrameKind, TransportKind};
 use crate::{CloseReason, Event, Message, Outcome};
@@ -42,8 +42,8 @@ impl<'a, D: Datapath> Receiver<'a, D> {
     fn greeted(&mut self) -> Result<(), CloseReason> {
         self.cx.session.phase = ConnectionPhase::Pairing;
         match self.driver.greeted(&mut self.cx, self.state)? {
-            Greeted::OpenConnection => self.cx.opened(),
-            Greeted::Pairing => {}
+            HandshakeStep::OpenConnection => self.cx.opened(),
+            HandshakeStep::Pairing => {}
         }
         Ok(())
     }

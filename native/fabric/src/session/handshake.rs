@@ -3,7 +3,7 @@
 
 use crate::frame::bodies::{Hello, Proof, Welcome};
 use crate::{CloseReason, EndpointId, FabricKind, Identity, OwnIdentity};
-use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection, Welcomed};
+use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection, WelcomeResult};
 use faro_wire::header::VERSION;
 use faro_wire::{kind, WireError};
 
@@ -99,7 +99,7 @@ impl Handshake {
         match self {
             Self::Said(connector) => {
                 // The one version that this side offers.
-                let Welcomed { keys, proof, .. } = connector.welcomed(&welcome.handshake)?;
+                let WelcomeResult { keys, proof, .. } = connector.welcomed(&welcome.handshake)?;
                 Ok((keys, Proof { handshake: proof }))
             }
             Self::None | Self::Welcomed(_) => {

@@ -2,9 +2,9 @@
 
 use super::connection::{Common, FabricConnection};
 use super::state::PendingRead;
-use super::transport::{Datapath, Unexposed};
-use crate::frame::outgoing::{Ends, Frame};
-use crate::{CloseReason, ConnectionId, Exposure, Message, Read, Rejected, RemoteRange, Write};
+use super::transport::{Datapath, ExposeError};
+use crate::frame::outgoing::{Frame, SendCompletion};
+use crate::{CloseReason, ConnectionId, Exposure, Message, Read, RejectedPost, RemoteRange, Write};
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 
 /// An open connection with the state that it shares; `None` if it is not open.
@@ -13,7 +13,7 @@ pub(crate) type OpenConnection<'a, D> = Option<(&'a mut FabricConnection<D>, &'a
 /// Reason why a lease is not exposed.
 pub(crate) enum NotExposed {
     /// It is given back.
-    Rejected(Rejected<Exposure>),
+    Rejected(RejectedPost<Exposure>),
     /// It is given back, and the connection has to end.
     Broken(Exposure, CloseReason),
 }
@@ -31,16 +31,16 @@ pub(crate) fn write<D: Datapath>(
     open: OpenConnection<'_, D>,
     connection: ConnectionId,
     write: Write,
-) -> Result<(), Rejected<Write>> {
+) -> Result<(), RejectedPost<Write>> {
     if let Some(limit) = too_large(&write) {
-        return Err(Rejected::TooLarge(write, limit));
+        return Err(RejectedPost::TooLarge(write, limit));
     }
     let Some((open, common)) = open else {
-        return Err(Rejected::NotConnected(write, connection));
+        return Err(RejectedPost::NotConnected(write, connection));
     };
     let (mut cx, driver, state) = open.parts(common);
     if !cx.admit(write.length) {
-        return Err(Rejected::Full(write));
+        return Err(RejectedPost::Full(write));
     }
     driver.post_write(&mut cx, state, write);
     Ok(())
@@ -51,17 +51,17 @@ pub(crate) fn read<D: Datapath>(
     open: OpenConnection<'_, D>,
     connection: ConnectionId,
     read: Read,
-) -> Result<(), Rejected<Read>> {
+) -> Result<(), RejectedPost<Read>> {
     let capacity = read.target.capacity();
     if read.source.length as usize > capacity {
-        return Err(Rejected::TooLarge(read, capacity as u64));
+        return Err(RejectedPost::TooLarge(read, capacity as u64));
     }
     let Some((open, common)) = open else {
-        return Err(Rejected::NotConnected(read, connection));
+        return Err(RejectedPost::NotConnected(read, connection));
     };
     let (mut cx, driver, state) = open.parts(common);
     if !cx.admit(0) {
-        return Err(Rejected::Full(read));
+        return Err(RejectedPost::Full(read));
     }
     let sequence = cx.next_sequence();
     let pending = PendingRead {
@@ -79,19 +79,22 @@ pub(crate) fn send<D: Datapath>(
     open: OpenConnection<'_, D>,
     connection: ConnectionId,
     message: Message,
-) -> Result<(), Rejected<Message>> {
+) -> Result<(), RejectedPost<Message>> {
     let bytes = message.body.len();
     if bytes > MAX_MESSAGE_BYTES as usize {
-        return Err(Rejected::TooLarge(message, u64::from(MAX_MESSAGE_BYTES)));
+        return Err(RejectedPost::TooLarge(
+            message,
+            u64::from(MAX_MESSAGE_BYTES),
+        ));
     }
     let Some((open, common)) = open else {
-        return Err(Rejected::NotConnected(message, connection));
+        return Err(RejectedPost::NotConnected(message, connection));
     };
     let mut cx = open.context(&mut common.shared);
     if !cx.admit(bytes) {
-        return Err(Rejected::Full(message));
+        return Err(RejectedPost::Full(message));
     }
-    let ends = Ends::Message { bytes };
+    let ends = SendCompletion::Message { bytes };
     cx.push(Frame::owned(message.kind, message.id, message.body, ends));
     Ok(())
 }
@@ -104,12 +107,12 @@ pub(crate) fn expose<D: Datapath>(
 ) -> Result<RemoteRange, NotExposed> {
     let rejected = |rejected| Err(NotExposed::Rejected(rejected));
     let Some((open, common)) = open else {
-        return rejected(Rejected::NotConnected(exposure, connection));
+        return rejected(RejectedPost::NotConnected(exposure, connection));
     };
     let (mut cx, driver, state) = open.parts(common);
     if cx.session.exposures >= cx.shared.bounds.exposures {
         cx.shared.counters.rejected_full += 1;
-        return rejected(Rejected::Full(exposure));
+        return rejected(RejectedPost::Full(exposure));
     }
     let key = cx.shared.exposures.new_key();
     match driver.expose(&mut cx, state, key, &exposure) {
@@ -123,7 +126,7 @@ pub(crate) fn expose<D: Datapath>(
                 length,
             })
         }
-        Err(Unexposed::Full) => rejected(Rejected::Full(exposure)),
-        Err(Unexposed::Broken(reason)) => Err(NotExposed::Broken(exposure, reason)),
+        Err(ExposeError::Full) => rejected(RejectedPost::Full(exposure)),
+        Err(ExposeError::Broken(reason)) => Err(NotExposed::Broken(exposure, reason)),
     }
 }

@@ -5,7 +5,7 @@ use super::context::Context;
 use crate::frame::bodies::{self, Layout, ReadReplyHead, ReadRequest, WriteHead, DONE, REFUSED};
 use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind;
-use crate::frame::outgoing::{Ends, Frame, Tail};
+use crate::frame::outgoing::{Frame, FrameTail, SendCompletion};
 use crate::frame::payload::PayloadKind;
 use crate::{CloseReason, Outcome, RemoteRange, Write};
 use faro_wire::{kind, WireError};
@@ -65,13 +65,13 @@ pub(crate) fn on_frame(
 pub(crate) fn post_write(cx: &mut Context<'_>, write: Write) {
     let sequence = cx.next_sequence();
     let head = WriteHead::new(write.target.key, write.target.offset, write.immediate);
-    let ends = Ends::Write {
+    let ends = SendCompletion::Write {
         token: write.token,
         sequence,
         bytes: write.length,
         outcome: Outcome::Done,
     };
-    let tail = Tail::Lease {
+    let tail = FrameTail::Lease {
         source: write.source,
         offset: write.offset,
         length: write.length,
@@ -161,7 +161,7 @@ fn serve_read(
             let offset = offset as usize;
             (
                 DONE,
-                Tail::Lease {
+                FrameTail::Lease {
                     source,
                     offset,
                     length,
@@ -170,7 +170,7 @@ fn serve_read(
         }
         None => {
             cx.shared.counters.reads_refused += 1;
-            (REFUSED, Tail::Nothing)
+            (REFUSED, FrameTail::Nothing)
         }
     };
     let head = ReadReplyHead {
@@ -182,7 +182,7 @@ fn serve_read(
         sequence,
         head.as_bytes(),
         tail,
-        Ends::ReadServed,
+        SendCompletion::ReadServed,
     ));
     Ok(())
 }

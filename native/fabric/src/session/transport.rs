@@ -7,7 +7,7 @@ use super::state::FabricShared;
 use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind;
 use crate::{
-    CloseReason, ConnectionId, Exposure, FabricError, FabricKind, RemoteRange, Revoked, Write,
+    CloseReason, ConnectionId, Exposure, FabricError, FabricKind, RemoteRange, RevokeStatus, Write,
 };
 use faro_pool::Lease;
 use faro_wire::WireError;
@@ -42,14 +42,14 @@ pub(crate) trait Transport: Send + Sized {
         &mut self,
         _cx: &mut Context<'_>,
         _state: &mut Self::State,
-    ) -> Result<Greeted, CloseReason> {
-        Ok(Greeted::OpenConnection)
+    ) -> Result<HandshakeStep, CloseReason> {
+        Ok(HandshakeStep::OpenConnection)
     }
 }
 
 /// Next step after the greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Greeted {
+pub(crate) enum HandshakeStep {
     /// The connection is open.
     OpenConnection,
     /// The two sides exchange more frames first; the driver calls `Context::opened` when it is
@@ -58,7 +58,7 @@ pub(crate) enum Greeted {
 }
 
 /// Reason for which a lease was not exposed.
-pub(crate) enum Unexposed {
+pub(crate) enum ExposeError {
     /// No slot is free; try again after a revocation.
     Full,
     /// The connection has to end.
@@ -127,7 +127,7 @@ pub(crate) trait Datapath: Transport {
         _state: &mut Self::State,
         _key: u64,
         _exposure: &Exposure,
-    ) -> Result<u64, Unexposed> {
+    ) -> Result<u64, ExposeError> {
         Ok(0)
     }
     /// Called when an exposure has left the table. Returns it, or keeps it until the peer cannot
@@ -138,8 +138,8 @@ pub(crate) trait Datapath: Transport {
         _connection: ConnectionId,
         _key: u64,
         exposure: Exposure,
-    ) -> Revoked {
-        Revoked::Now(exposure)
+    ) -> RevokeStatus {
+        RevokeStatus::Now(exposure)
     }
 
     /// Called when a connection has ended: reports the operations that only the driver knows, the

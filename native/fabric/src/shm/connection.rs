@@ -20,7 +20,7 @@ const MAX_SLABS: usize = 4_096;
 pub(super) const MAX_DESCRIPTORS: usize = 16;
 
 /// A write that waits for its verdict.
-pub(super) struct Unacked {
+pub(super) struct UnackedWrite {
     pub(super) sequence: u64,
     pub(super) token: u64,
     pub(super) bytes: usize,
@@ -29,7 +29,7 @@ pub(super) struct Unacked {
 
 /// A read that waits for a mapping.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct UnmappedRead {
     pub(super) sequence: u64,
     pub(super) key: u64,
     pub(super) offset: u64,
@@ -51,9 +51,9 @@ pub(crate) struct ShmPeer {
     /// Descriptors whose SLAB_REPLY has not come.
     pub(super) descriptors: VecDeque<OwnedFd>,
     /// Writes without a verdict, oldest first.
-    pub(super) unacked: VecDeque<Unacked>,
+    pub(super) unacked: VecDeque<UnackedWrite>,
     /// Reads that wait for a mapping, oldest first.
-    pub(super) wanted: VecDeque<Wanted>,
+    pub(super) wanted: VecDeque<UnmappedRead>,
 }
 
 impl ShmPeer {

@@ -1,6 +1,6 @@
 //! The shared-memory driver.
 
-use super::connection::{ShmPeer, Unacked, Wanted, MAX_DESCRIPTORS};
+use super::connection::{ShmPeer, UnackedWrite, UnmappedRead, MAX_DESCRIPTORS};
 use super::directory::SLOT_SHIFT;
 use super::exported::ExportedFiles;
 use super::location;
@@ -14,10 +14,10 @@ use crate::reactor::driver::Driver;
 use crate::session::carrier::Carrier;
 use crate::session::context::Context;
 use crate::session::exposure::ByKey;
-use crate::session::transport::{Datapath, Holder, Transport, Unexposed};
+use crate::session::transport::{Datapath, ExposeError, Holder, Transport};
 use crate::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome,
-    RemoteRange, Revoked, Write,
+    RemoteRange, RevokeStatus, Write,
 };
 use faro_pool::{Lease, Pool};
 use faro_wire::kind;
@@ -180,7 +180,7 @@ impl Datapath for Shm {
             sequence,
             reference.as_bytes(),
         ));
-        peer.unacked.push_back(Unacked {
+        peer.unacked.push_back(UnackedWrite {
             sequence,
             token: write.token,
             bytes: write.length,
@@ -195,7 +195,7 @@ impl Datapath for Shm {
         sequence: u64,
         source: RemoteRange,
     ) {
-        let wanted = Wanted {
+        let wanted = UnmappedRead {
             sequence,
             key: source.key,
             offset: source.offset,
@@ -209,7 +209,7 @@ impl Datapath for Shm {
         _peer: &mut ShmPeer,
         key: u64,
         exposure: &Exposure,
-    ) -> Result<u64, Unexposed> {
+    ) -> Result<u64, ExposeError> {
         let lease = match exposure {
             Exposure::Writable(_) => return Ok(0),
             Exposure::Readable(lease) => lease,
@@ -219,7 +219,7 @@ impl Datapath for Shm {
             .files
             .directory
             .publish(key, cx.session.remote, lease)
-            .ok_or(Unexposed::Full)?;
+            .ok_or(ExposeError::Full)?;
         self.slots.insert(key, slot);
         Ok(u64::from(slot) << SLOT_SHIFT)
     }
@@ -230,10 +230,10 @@ impl Datapath for Shm {
         _connection: ConnectionId,
         key: u64,
         exposure: Exposure,
-    ) -> Revoked {
+    ) -> RevokeStatus {
         if let Some(slot) = self.slots.remove(&key) {
             self.files.directory.withdraw(slot);
         }
-        Revoked::Now(exposure)
+        RevokeStatus::Now(exposure)
     }
 }

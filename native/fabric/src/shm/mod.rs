@@ -27,7 +27,7 @@
 //! Revoking what peers *read*: the owner cannot stop a reader in the middle of a copy, but the
 //! reader notices. The directory (`directory.rs`) is a seqlock whose sequence number is the key
 //! itself: the owner clears the slot before it gives the memory back, and the reader copies into a
-//! lease of its own and looks at the slot again afterwards. So `Revoked::Now` is right for both
+//! lease of its own and looks at the slot again afterwards. So `RevokeStatus::Now` is right for both
 //! kinds of exposure: no read ends `Done` with a byte that was written after `revoke` returned.
 //!
 //! A peer can never cause a SIGBUS here: only files sealed against shrinking are mapped, and files

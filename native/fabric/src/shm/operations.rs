@@ -1,6 +1,6 @@
 //! Writes by reference, and one-sided reads.
 
-use super::connection::{ShmPeer, Wanted};
+use super::connection::{ShmPeer, UnmappedRead};
 use super::directory::SLOT_SHIFT;
 use super::exported::DIRECTORY;
 use crate::frame::bodies::{self, AckEntry, Layout, WriteRef, DONE, REFUSED};
@@ -30,7 +30,7 @@ pub(super) fn advance_read(
     reader: EndpointId,
     cx: &mut Context<'_>,
     peer: &mut ShmPeer,
-    wanted: Wanted,
+    wanted: UnmappedRead,
 ) {
     let Some(read) = cx.session.reads.get_mut(&wanted.sequence) else {
         return;
@@ -131,7 +131,12 @@ pub(super) fn on_ack(
 }
 
 /// Copies what the peer's directory lets this side read; `Done` if it still does afterwards.
-fn attempt(reader: EndpointId, peer: &ShmPeer, wanted: Wanted, target: &mut [u8]) -> ReadAttempt {
+fn attempt(
+    reader: EndpointId,
+    peer: &ShmPeer,
+    wanted: UnmappedRead,
+    target: &mut [u8],
+) -> ReadAttempt {
     let refused = ReadAttempt::Ended(Outcome::Refused);
     let needs = |slab| match peer.missing.contains(&slab) {
         true => ReadAttempt::Ended(Outcome::Refused),

@@ -2,7 +2,7 @@
 
 use crate::peer_user;
 use crate::reactor::listener::{AcceptedSocket, ListenSocket};
-use crate::reactor::strangers::Origin;
+use crate::reactor::unauthenticated::Origin;
 use crate::session::socket::{self, Socket};
 use mio::event::Source;
 use mio::net::{UnixListener, UnixStream};

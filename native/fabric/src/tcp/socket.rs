@@ -8,7 +8,7 @@
 //! of 0.36 to 0.44 ms of CPU per MB.
 
 use crate::reactor::listener::{AcceptedSocket, ListenSocket};
-use crate::reactor::strangers::Origin;
+use crate::reactor::unauthenticated::Origin;
 use crate::session::socket::{self, Socket};
 use crate::FabricError;
 use mio::net::{TcpListener, TcpStream};

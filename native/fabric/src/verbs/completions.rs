@@ -4,7 +4,7 @@ use super::device::{CompletionKind, CompletionStatus, WorkCompletion};
 use super::driver::Verbs;
 use super::frames::{open_sealed_segment, open_segment, Immediate};
 use super::protocol::send_revoked;
-use super::queue_pair::{Posted, QueuePairConnection, MAX_CREDITS};
+use super::queue_pair::{PendingWork, QueuePairConnection, MAX_CREDITS};
 use super::work_id::{completed_by, WorkId};
 use crate::session::connection::{Common, FabricConnection};
 use crate::session::context::Context;
@@ -137,8 +137,8 @@ fn sent(
         };
         queue_pair.first = queue_pair.first.wrapping_add(1);
         match posted {
-            Posted::Segment(segment) => queue_pair.give_send(segment),
-            Posted::Write {
+            PendingWork::Segment(segment) => queue_pair.give_send(segment),
+            PendingWork::Write {
                 token, key, bytes, ..
             } => {
                 cx.shared.counters.bytes_out += bytes as u64;
@@ -150,7 +150,7 @@ fn sent(
                 });
                 completed_on(queue_pair, cx, key)?;
             }
-            Posted::Read { sequence, key } => {
+            PendingWork::Read { sequence, key } => {
                 if let Some(read) = cx.session.reads.remove(&sequence) {
                     cx.shared.counters.bytes_in += read.length as u64;
                     cx.read_ended(read, Outcome::Done);

@@ -1,22 +1,22 @@
 //! Operations and exposures of an open connection, and what its end leaves behind.
 
 use super::control::{make_queue_pair, on_qp_info};
-use super::driver::{device_is_lost, QueuePairLink, Remains, Revoking, Verbs};
+use super::driver::{device_is_lost, PendingRevocation, QueuePairLink, Remains, Verbs};
 use super::exposed_buffers::RevokeNeeds;
 use super::frames::{Expose, Key, SEGMENT_BYTES};
 use super::kinds::VerbsKind;
 use super::protocol;
-use super::queue_pair::Posted;
+use super::queue_pair::PendingWork;
 use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind as _;
-use crate::frame::outgoing::{DeviceOperation, Ends, Frame};
+use crate::frame::outgoing::{DeviceOperation, Frame, SendCompletion};
 use crate::session::context::Context;
 use crate::session::payload;
 use crate::session::state::{ConnectionPhase, FabricShared};
-use crate::session::transport::{Datapath, Greeted, Holder, Transport, Unexposed};
+use crate::session::transport::{Datapath, ExposeError, HandshakeStep, Holder, Transport};
 use crate::{
-    CloseReason, ConnectionId, Exposure, FabricError, FabricKind, Outcome, RemoteRange, Revoked,
-    Write,
+    CloseReason, ConnectionId, Exposure, FabricError, FabricKind, Outcome, RemoteRange,
+    RevokeStatus, Write,
 };
 use faro_pool::Lease;
 use faro_secure::Protection;
@@ -64,11 +64,11 @@ impl Transport for Verbs {
         &mut self,
         cx: &mut Context<'_>,
         link: &mut QueuePairLink,
-    ) -> Result<Greeted, CloseReason> {
+    ) -> Result<HandshakeStep, CloseReason> {
         if cx.session.expected.is_some() {
             *link = Some(make_queue_pair(self, cx)?);
         }
-        Ok(Greeted::Pairing)
+        Ok(HandshakeStep::Pairing)
     }
 }
 
@@ -151,7 +151,7 @@ impl Datapath for Verbs {
             return payload::post_write(cx, write);
         }
         let sequence = cx.next_sequence();
-        let ends = Ends::Write {
+        let ends = SendCompletion::Write {
             token: write.token,
             sequence,
             bytes: write.length,
@@ -173,7 +173,7 @@ impl Datapath for Verbs {
         }
         cx.push(Frame::work(
             DeviceOperation::Read(sequence, source),
-            Ends::Nothing,
+            SendCompletion::Nothing,
         ));
     }
 
@@ -196,12 +196,12 @@ impl Datapath for Verbs {
         link: &mut QueuePairLink,
         key: u64,
         exposure: &Exposure,
-    ) -> Result<u64, Unexposed> {
+    ) -> Result<u64, ExposeError> {
         // The table of exposures is asked for each payload that comes, as on TCP.
         if self.protection == Protection::Sealed {
             return Ok(0);
         }
-        let broken = |detail| Unexposed::Broken(CloseReason::Lost { detail });
+        let broken = |detail| ExposeError::Broken(CloseReason::Lost { detail });
         let (Some(queue_pair), Some(context)) = (link, &mut self.context) else {
             return Err(broken(device_is_lost()));
         };
@@ -209,7 +209,7 @@ impl Datapath for Verbs {
         let keys = context
             .keys(lease)
             .map_err(|error| broken(error.to_string()))?;
-        let slot = queue_pair.exposed.take(key).ok_or(Unexposed::Full)?;
+        let slot = queue_pair.exposed.take(key).ok_or(ExposeError::Full)?;
         let body = Expose {
             key: key.into(),
             address: keys.address.into(),
@@ -233,9 +233,9 @@ impl Datapath for Verbs {
         connection: ConnectionId,
         key: u64,
         exposure: Exposure,
-    ) -> Revoked {
+    ) -> RevokeStatus {
         if self.protection == Protection::Sealed {
-            return Revoked::Now(exposure);
+            return RevokeStatus::Now(exposure);
         }
         let needs = match holder {
             Holder::OpenConnection(mut cx, Some(queue_pair)) => {
@@ -254,15 +254,15 @@ impl Datapath for Verbs {
             Holder::OpenConnection(_, None) | Holder::Gone => RevokeNeeds::Nothing,
         };
         match needs {
-            RevokeNeeds::Nothing => Revoked::Now(exposure),
+            RevokeNeeds::Nothing => RevokeStatus::Now(exposure),
             RevokeNeeds::Answer => {
-                let revoking = Revoking {
+                let revoking = PendingRevocation {
                     connection,
                     since: Instant::now(),
                     exposure,
                 };
                 self.revoking.insert(key, revoking);
-                Revoked::Later
+                RevokeStatus::Later
             }
         }
     }
@@ -281,7 +281,7 @@ impl Datapath for Verbs {
         let reads = queue_pair
             .posted
             .iter()
-            .any(|posted| matches!(posted, Posted::Read { .. }));
+            .any(|posted| matches!(posted, PendingWork::Read { .. }));
         if told && !reads && cx.session.phase == ConnectionPhase::OpenConnection {
             return Some(Remains { queue_pair });
         }

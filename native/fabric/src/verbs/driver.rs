@@ -1,7 +1,7 @@
 //! The verbs driver: the RDMA context, and what it knows of its connections.
 
 use super::device;
-use super::queue_pair::{Posted, QueuePairConnection};
+use super::queue_pair::{PendingWork, QueuePairConnection};
 use super::rdma_context::RdmaContext;
 use crate::session::context::Context;
 use crate::session::exposure::ByKey;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const REOPEN_PAUSE: Duration = Duration::from_secs(5);
 
 /// An exposure whose revocation the peer has yet to confirm.
-pub(super) struct Revoking {
+pub(super) struct PendingRevocation {
     pub(super) connection: ConnectionId,
     pub(super) since: Instant,
     pub(super) exposure: Exposure,
@@ -36,19 +36,19 @@ pub(crate) struct Verbs {
     /// The time at which the device was lost, or last looked for.
     lost_at: Instant,
     pub(super) registry: Option<mio::Registry>,
-    pub(super) revoking: ByKey<Revoking>,
+    pub(super) revoking: ByKey<PendingRevocation>,
     /// Connections by the numbers of their queue pairs, for events of the device.
     pub(super) numbers: HashMap<u32, ConnectionId>,
     /// Completions of one batch, before they have their connections.
     pub(super) batch: Vec<device::WorkCompletion>,
     /// The device's descriptors that are ready: completions, events.
     pub(super) signalled: [bool; 2],
-    pub(super) tally: Tally,
+    pub(super) tally: DatapathCosts,
 }
 
 /// Costs of the datapath, for the counters.
 #[derive(Default)]
-pub(super) struct Tally {
+pub(super) struct DatapathCosts {
     pub(super) posts: u64,
     pub(super) work_requests: u64,
     pub(super) completions: u64,
@@ -89,7 +89,7 @@ impl Verbs {
             numbers: HashMap::new(),
             batch: Vec::new(),
             signalled: [false; 2],
-            tally: Tally::default(),
+            tally: DatapathCosts::default(),
         }
     }
 
@@ -128,7 +128,7 @@ impl Verbs {
     pub(super) fn report_posted(cx: &mut Context<'_>, queue_pair: &QueuePairConnection) {
         let connection = cx.connection;
         for posted in &queue_pair.posted {
-            if let Posted::Write { token, bytes, .. } = posted {
+            if let PendingWork::Write { token, bytes, .. } = posted {
                 cx.retire(*bytes);
                 cx.event(Event::WriteEnded {
                     connection,
@@ -149,7 +149,7 @@ impl Verbs {
             .map(|(key, _)| *key)
             .collect();
         for key in keys {
-            if let Some(Revoking { exposure, .. }) = self.revoking.remove(&key) {
+            if let Some(PendingRevocation { exposure, .. }) = self.revoking.remove(&key) {
                 shared.events.push(Event::Revoked { key, exposure });
             }
         }

@@ -4,7 +4,7 @@
 use super::device::{WorkOperation, WorkRequest};
 use super::driver::{device_is_lost, Verbs};
 use super::frames::{AccessQuery, Immediate};
-use super::queue_pair::{AccessQuestion, Posted, QueuePairConnection};
+use super::queue_pair::{AccessQuestion, PendingWork, QueuePairConnection};
 use super::work_id::send_id;
 use crate::frame::bodies::DONE;
 use crate::frame::outgoing::{DeviceOperation, Frame};
@@ -133,7 +133,7 @@ pub(super) fn post_work(
             };
             queue_pair.access.posted(range.key, write.last);
             queue_pair.credits -= 1;
-            let posted = Posted::Write {
+            let posted = PendingWork::Write {
                 token: write.token,
                 key: range.key,
                 bytes: write.length,
@@ -143,7 +143,7 @@ pub(super) fn post_work(
         }
         DeviceOperation::Read(..) => {
             queue_pair.access.posted(range.key, false);
-            let posted = Posted::Read {
+            let posted = PendingWork::Read {
                 sequence,
                 key: range.key,
             };

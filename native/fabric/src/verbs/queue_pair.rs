@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) const MAX_CREDITS: u32 = 1 << 16;
 
 /// A posted work request that has not completed.
-pub(super) enum Posted {
+pub(super) enum PendingWork {
     /// A segment, held for the device.
     Segment(Segment),
     /// A write, its source held for the device.
@@ -70,7 +70,7 @@ pub(crate) struct QueuePairConnection {
     spent: Vec<u32>,
     share: Arc<RingShare>,
     /// Work requests that have not completed, in their order.
-    pub(super) posted: VecDeque<Posted>,
+    pub(super) posted: VecDeque<PendingWork>,
     /// Number of the first of `posted`.
     pub(super) first: u32,
     /// Frames that go before the session's queue, because the peer waits for them.

@@ -33,7 +33,7 @@ pub(super) struct LeaseKeys {
 }
 
 /// A slab's registration. Fields drop in order: the pin last.
-struct Registered {
+struct RegisteredSlab {
     registration: Registration,
     _counted: RegistrationCount,
     _pin: RegistrationPin,
@@ -43,15 +43,15 @@ struct Registered {
 /// that it was given is de-registered.
 #[derive(Default)]
 struct DeregistrationThread {
-    thread: Option<(Sender<Registered>, JoinHandle<()>)>,
+    thread: Option<(Sender<RegisteredSlab>, JoinHandle<()>)>,
 }
 
 impl DeregistrationThread {
     /// Takes a slab's registration, or returns it because others wait already. If the thread cannot
     /// be started, de-registers here.
-    fn take(&mut self, registered: Registered) -> Option<Registered> {
+    fn take(&mut self, registered: RegisteredSlab) -> Option<RegisteredSlab> {
         if self.thread.is_none() {
-            let (sender, leaving) = bounded::<Registered>(LEAVING);
+            let (sender, leaving) = bounded::<RegisteredSlab>(LEAVING);
             let body = move || leaving.iter().for_each(drop);
             let builder = std::thread::Builder::new().name("faro-mr".to_owned());
             match builder.spawn(body) {
@@ -78,7 +78,7 @@ impl Drop for DeregistrationThread {
 }
 
 /// The registration of external memory, which owns it as an attachment.
-struct Attached {
+struct ExternalRegistration {
     keys: LeaseKeys,
     memory: Weak<ExternalMemory>,
 }
@@ -90,7 +90,7 @@ pub(super) struct Registrations {
     /// Sealed: only slabs that segments lie in are registered.
     protection: Protection,
     /// Registered slabs, by number.
-    slabs: HashMap<u32, Registered>,
+    slabs: HashMap<u32, RegisteredSlab>,
     /// De-registers idle slabs.
     deregistration: DeregistrationThread,
     /// Slabs with a smaller number were registered at least once, unless they were idle then.
@@ -98,7 +98,7 @@ pub(super) struct Registrations {
     /// The pool's `rests` when no registered slab was idle.
     rests: u32,
     /// Entries by the memory's number; those of dropped memory are removed when the next one is added.
-    outside: HashMap<u32, Attached>,
+    outside: HashMap<u32, ExternalRegistration>,
     /// The number under which attachments are kept.
     instance: u64,
     /// Registrations made, and what they took.
@@ -182,7 +182,7 @@ impl Registrations {
         let bytes = slab.bytes();
         let start = Instant::now();
         let registration = Registration::of_slab(&self.device, slab)?;
-        let registered = Registered {
+        let registered = RegisteredSlab {
             registration,
             _counted: self.count(bytes, start.elapsed()),
             _pin: pin,
@@ -215,7 +215,7 @@ impl Registrations {
         };
         let counted = self.count(memory.bytes(), start.elapsed());
         memory.attach(self.instance, Box::new((registration, counted)));
-        let attached = Attached {
+        let attached = ExternalRegistration {
             keys,
             memory: Arc::downgrade(memory),
         };

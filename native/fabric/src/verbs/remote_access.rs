@@ -7,7 +7,7 @@
 //!                        | REVOKE, n > 0                          | REVOKE
 //!                        +---------------> Revoking{n} <----------+
 //!   n: operations posted that have not completed. An access ends when REVOKE finds n = 0, or when n
-//!   falls to 0 in `Last` or `Revoking`. The peer is sent REVOKED in every case but `Last`.
+//!   falls to 0 in `Last` or `PendingRevocation`. The peer is sent REVOKED in every case but `Last`.
 //! ```
 
 use super::frames::{Expose, SLOTS};
@@ -60,10 +60,10 @@ enum AfterEvent {
 
 /// The event does not fit the state: an error of this code, which changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Impossible;
+struct ImpossibleEvent;
 
 impl AccessState {
-    fn on(self, event: AccessEvent) -> Result<AfterEvent, Impossible> {
+    fn on(self, event: AccessEvent) -> Result<AfterEvent, ImpossibleEvent> {
         use AccessEvent::{Completed, Posted, Revoke};
         use AccessState::{Last, OpenConnection, Revoking};
         match (self, event) {
@@ -73,12 +73,12 @@ impl AccessState {
             (OpenConnection { in_flight: n }, Posted { last: true }) => {
                 Ok(AfterEvent::Is(Last { in_flight: n + 1 }))
             }
-            (Last { .. } | Revoking { .. }, Posted { .. }) => Err(Impossible),
+            (Last { .. } | Revoking { .. }, Posted { .. }) => Err(ImpossibleEvent),
 
             (
                 OpenConnection { in_flight: 0 } | Last { in_flight: 0 } | Revoking { in_flight: 0 },
                 Completed,
-            ) => Err(Impossible),
+            ) => Err(ImpossibleEvent),
             (OpenConnection { in_flight: n }, Completed) => {
                 Ok(AfterEvent::Is(OpenConnection { in_flight: n - 1 }))
             }
@@ -175,7 +175,7 @@ impl RemoteAccess {
                 entry.remove();
                 Some(tell)
             }
-            Err(Impossible) => {
+            Err(ImpossibleEvent) => {
                 debug_assert!(false, "{event:?} in {state:?}");
                 log::error!("verbs: {event:?} on an access that is {state:?}; ignored");
                 None
@@ -193,9 +193,9 @@ mod tests {
     /// Applies every event in every state, with none, one and several operations in flight.
     #[test]
     fn every_event_in_every_state() {
-        const SILENT: Result<AfterEvent, Impossible> = Ok(AfterEvent::Over { tell: false });
-        const TELL: Result<AfterEvent, Impossible> = Ok(AfterEvent::Over { tell: true });
-        const NEVER: Result<AfterEvent, Impossible> = Err(Impossible);
+        const SILENT: Result<AfterEvent, ImpossibleEvent> = Ok(AfterEvent::Over { tell: false });
+        const TELL: Result<AfterEvent, ImpossibleEvent> = Ok(AfterEvent::Over { tell: true });
+        const NEVER: Result<AfterEvent, ImpossibleEvent> = Err(ImpossibleEvent);
         let open = |in_flight| OpenConnection { in_flight };
         let last = |in_flight| Last { in_flight };
         let revoking = |in_flight| Revoking { in_flight };

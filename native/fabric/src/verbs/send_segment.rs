@@ -2,7 +2,7 @@
 
 use super::device::{WorkOperation, WorkRequest};
 use super::frames::{SegmentHead, SEALED_HEAD, SEGMENT_BYTES, SEGMENT_HEAD, SEGMENT_ROOM};
-use super::queue_pair::{Posted, QueuePairConnection};
+use super::queue_pair::{PendingWork, QueuePairConnection};
 use super::segment::Segment;
 use super::work_id::send_id;
 use crate::frame::records::Records;
@@ -117,5 +117,5 @@ fn post_segment(
         signaled: false,
         inline: length <= queue_pair.queue.inline_bytes(),
     });
-    queue_pair.posted.push_back(Posted::Segment(segment));
+    queue_pair.posted.push_back(PendingWork::Segment(segment));
 }

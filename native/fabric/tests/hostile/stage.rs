@@ -1,15 +1,15 @@
 //! A fabric under attack, a good pair beside it, and raw sockets.
 
-use faro_conformance::{Greeter, WELCOME_FRAME_BYTES};
+use faro_conformance::{TestConnector, WELCOME_FRAME_BYTES};
 use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, Identity, Message, OwnIdentity,
-    RemoteRange, Revoked, Write,
+    RemoteRange, RevokeStatus, Write,
 };
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
 use faro_sync::clock;
-use faro_sync::simulated::Simulated;
+use faro_sync::simulated::SimulationGuard;
 use faro_wire::{crc32c, kind, FrameHeader};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -26,7 +26,7 @@ const FRIEND: u128 = 0xf21e_11d0;
 /// The clock of its fabrics stands still until the test moves it, so that no bound of time is reached by itself,
 /// however slow the machine is.
 pub struct Stage {
-    clock: Simulated,
+    clock: SimulationGuard,
     now: Duration,
     /// Under attack.
     fabric: TcpFabric,
@@ -50,8 +50,8 @@ pub fn frame(kind: u8, id: u64, body: &[u8]) -> Vec<u8> {
     [FrameHeader::for_body(kind, id, body).as_bytes(), body].concat()
 }
 
-fn greeter(to: EndpointId) -> (Greeter, Vec<u8>) {
-    Greeter::hello(b't', Protection::Clear, &Identity::public(to), 0xbad)
+fn greeter(to: EndpointId) -> (TestConnector, Vec<u8>) {
+    TestConnector::hello(b't', Protection::Clear, &Identity::public(to), 0xbad)
 }
 
 /// Returns a valid HELLO to `to`.
@@ -99,7 +99,7 @@ impl Stage {
 
     fn with_bounds(bounds: Bounds) -> Self {
         let endpoint = 0x1009;
-        let clock = Simulated::begin(1, u8::MAX);
+        let clock = SimulationGuard::begin(1, u8::MAX);
         let (fabric, pool) = fabric(endpoint, bounds);
         let (friend, friends_pool) = self::fabric(FRIEND, Bounds::default());
         let mut stage = Self {
@@ -229,7 +229,7 @@ impl Stage {
         });
         assert_eq!(got, message);
         match self.fabric.revoke(range.key) {
-            Revoked::Now(exposure) => {
+            RevokeStatus::Now(exposure) => {
                 assert!(exposure.lease().bytes().iter().all(|byte| *byte == seed));
             }
             _ => panic!("not revoked at once"),
@@ -354,7 +354,7 @@ impl Stage {
     pub fn assert_untouched(&mut self, key: u64) {
         self.keys.retain(|got| *got != key);
         match self.fabric.revoke(key) {
-            Revoked::Now(exposure) => {
+            RevokeStatus::Now(exposure) => {
                 assert!(exposure.lease().bytes().iter().all(|byte| *byte == 0));
             }
             _ => panic!("not revoked at once"),
@@ -365,7 +365,7 @@ impl Stage {
         let keys = std::mem::take(&mut self.keys);
         keys.into_iter()
             .filter_map(|key| match self.fabric.revoke(key) {
-                Revoked::Now(exposure) => Some(exposure),
+                RevokeStatus::Now(exposure) => Some(exposure),
                 _ => None,
             })
             .collect()

@@ -5,7 +5,7 @@ mod round;
 
 use crate::endpoints;
 use crate::registry::Registry;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use faro_endpoint::collective::{Closer, Team, TeamMember};
 use jni::objects::{JByteArray, JClass, JObjectArray};
 use jni::sys::{jint, jlong};
@@ -47,7 +47,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_member<'local>(
         let member = endpoints::get(endpoint)?.endpoint.member()?;
         Ok(MEMBERS.insert(Arc::new(Mutex::new(Some(member)))) as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `TeamNative.bootstrapId`.
@@ -68,7 +68,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_bootstrapId<'local>(
             .bootstrap_id();
         Ok(env.byte_array_from_slice(&id)?)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `TeamNative.releaseMember`; a member that has joined or was released stays so.
@@ -82,7 +82,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_releaseMember<'local>(
         drop(MEMBERS.remove(member as u64));
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// `TeamNative.join`; the member's handle ends, also with an error.
@@ -120,7 +120,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_join<'local>(
         let team = Mutex::new(team);
         Ok(TEAMS.insert(Arc::new(HeldTeam { team, closer })) as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// `TeamNative.leave`: ends the handle, and a round on another thread with an error.
@@ -136,5 +136,5 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_leave<'local>(
         }
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }

@@ -6,7 +6,7 @@
 
 use super::heap_array::{Doubles, Floats};
 use crate::args;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use faro_endpoint::collective::{Array, Grouping, NanPolicy, Operation, Round, Team};
 use jni::objects::{JByteBuffer, JClass, JDoubleArray, JFloatArray, JObject};
 use jni::sys::{jboolean, jint, jlong};
@@ -91,7 +91,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
             other => Err(Failure::Argument(format!("storage code {other}"))),
         }
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// Returns the round that Java's codes describe (`Mode`, `TeamNative`).

@@ -4,7 +4,7 @@
 use super::codec;
 use crate::memory::{HeldBytes, MemoryUse};
 use crate::registry::{lock, Registry};
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use faro_rows::BlockCompressor;
 use jni::objects::{JByteArray, JClass, JLongArray};
 use jni::sys::{jboolean, jint, jlong};
@@ -55,7 +55,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_openCompressor<'local>(
                 as jlong,
         )
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.closeCompressor`.
@@ -69,7 +69,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_closeCompressor<'local>(
         COMPRESSORS.remove(handle as u64);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// Implements `RowsNative.maxBytes`.
@@ -86,7 +86,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_maxBytes<'local>(
         let max = lock(&compressor).compressor.max_bytes(bytes);
         jint::try_from(max).map_err(|_| Failure::Argument(format!("a block of {bytes} bytes")))
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.streamEnd`.
@@ -101,7 +101,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_streamEnd<'local>(
         let end = lock(&compressor).compressor.end().to_vec();
         Ok(env.byte_array_from_slice(&end)?)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.rowBlocks`.
@@ -116,7 +116,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_rowBlocks<'local>(
         let made = lock(&compressor).compressor.row_blocks();
         Ok(made as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.compress`. Compresses `bytes` bytes at `from` in `source` to `to` in
@@ -167,7 +167,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
             Err(error) => Err(Failure::Argument(error.to_string())),
         }
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 fn length(what: &str, value: jint) -> EntryResult<usize> {

@@ -76,7 +76,7 @@ pub struct Local {
 }
 
 /// The next item of an input.
-pub enum Next<'a> {
+pub enum NextInput<'a> {
     /// Bytes of the current part.
     Bytes(&'a [u8]),
     /// The current part has no more bytes.
@@ -107,17 +107,17 @@ impl RowInput {
     }
 
     /// Returns the next item. Returns the same bytes again until `take` or `end_part` is called.
-    pub fn next(&mut self) -> Result<Next<'_>, LocalError> {
+    pub fn next(&mut self) -> Result<NextInput<'_>, LocalError> {
         match self {
-            Self::Empty => Ok(Next::Ends),
+            Self::Empty => Ok(NextInput::Ends),
             Self::Memory { slices, at, taken } => {
                 let Some(slice) = slices.get(*at) else {
-                    return Ok(Next::Ends);
+                    return Ok(NextInput::Ends);
                 };
                 let left = &slice.bytes()[*taken..];
                 Ok(match left.is_empty() && slice.ends_part {
-                    true => Next::PartEnds,
-                    false => Next::Bytes(left),
+                    true => NextInput::PartEnds,
+                    false => NextInput::Bytes(left),
                 })
             }
             Self::Local(local) => local.next(),
@@ -178,12 +178,12 @@ impl RowInput {
 }
 
 impl Local {
-    fn next(&mut self) -> Result<Next<'_>, LocalError> {
+    fn next(&mut self) -> Result<NextInput<'_>, LocalError> {
         if self.taken < self.buffer.len() {
-            return Ok(Next::Bytes(&self.buffer[self.taken..]));
+            return Ok(NextInput::Bytes(&self.buffer[self.taken..]));
         }
         let Some(part) = self.parts.get(self.at) else {
-            return Ok(Next::Ends);
+            return Ok(NextInput::Ends);
         };
         let (block, read) = match &mut self.open {
             Some(open) => open,
@@ -191,7 +191,7 @@ impl Local {
         };
         let left = block.length() - *read;
         if left == 0 {
-            return Ok(Next::PartEnds);
+            return Ok(NextInput::PartEnds);
         }
         let bytes = usize::try_from(left).map_or(READ_BYTES, |left| left.min(READ_BYTES));
         self.buffer.resize(bytes, 0);
@@ -200,6 +200,6 @@ impl Local {
         self.taken = 0;
         *read += bytes as u64;
         self.file_bytes += bytes as u64;
-        Ok(Next::Bytes(&self.buffer))
+        Ok(NextInput::Bytes(&self.buffer))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{count, longs};
 use crate::endpoints;
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use faro_endpoint::{Endpoint, LocalError};
 use faro_wire::OutputId;
 use jni::objects::{JByteArray, JClass, JLongArray};
@@ -49,7 +49,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_readLocal<'local>(
         lengths.set_region(env, 0, &found)?;
         Ok(found.len() as jint)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.localBytes`: the size of a part, or -1 if its files are not known, or do
@@ -73,7 +73,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_localBytes<'local>(
         let found = endpoint.local(output, start as u32, end as u32);
         Ok(found.map_or(-1, |block| block.length() as jlong))
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.readLocalAt`: reads `length` bytes from `position` of a part on. Returns
@@ -117,7 +117,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_readLocalAt<'local>(
         bytes.set_region(env, offset, &read)?;
         Ok(true)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Appends a part to `read` and returns its length. Returns `None` and reads nothing if it does not

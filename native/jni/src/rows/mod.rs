@@ -13,7 +13,7 @@ mod local;
 mod session;
 
 use crate::registry::{lock, Registry};
-use crate::throw::{EntryResult, Failure, Typed};
+use crate::throw::{EntryResult, Failure, TypedErrors};
 use crate::{args, endpoints};
 use faro_rows::{Batch, Codec, Piece};
 use faro_wire::OutputId;
@@ -82,7 +82,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_open<'local>(
         let session = RowSession::new(self::codec(codec)?)?;
         Ok(SESSIONS.insert(Arc::new(Mutex::new(session))) as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.address`.
@@ -96,7 +96,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_address<'local>(
         let (address, _) = args::direct(env, "buffer", &buffer)?;
         Ok(address as jlong)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.input`. `slices` are pairs of an address and (2 × bytes, plus 1 if a part
@@ -120,7 +120,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_input<'local>(
         lock(&session).start(RowInput::memory(slices));
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// Implements `RowsNative.inputLocal`. `parts` are triples of map id, first and last (exclusive)
@@ -151,7 +151,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_inputLocal<'local>(
         lock(&session).start(RowInput::local(endpoint, parts));
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }
 
 /// Implements `RowsNative.next`. `batch` must have at least `BATCH_BYTES` bytes.
@@ -210,7 +210,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_next<'local>(
             SessionStep::Unreadable => 4,
         })
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.problem`.
@@ -225,7 +225,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_problem<'local>(
         let problem = lock(&session).problem();
         Ok(JString::new(env, problem)?)
     })
-    .resolve::<Typed>()
+    .resolve::<TypedErrors>()
 }
 
 /// Implements `RowsNative.close`.
@@ -245,5 +245,5 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_close<'local>(
         drop(session);
         Ok(())
     })
-    .resolve::<Typed>();
+    .resolve::<TypedErrors>();
 }

@@ -1,6 +1,6 @@
 //! A session decodes the inputs of one reader.
 
-use super::input::{Next, RowInput};
+use super::input::{NextInput, RowInput};
 use crate::memory::{HeldBytes, MemoryUse};
 use crate::throw::{EntryResult, Failure};
 use faro_endpoint::LocalError;
@@ -76,7 +76,7 @@ impl RowSession {
     fn decode(&mut self) -> SessionStep {
         loop {
             let full = match self.input.next() {
-                Ok(Next::Bytes(bytes)) => match self.decoder.push(bytes) {
+                Ok(NextInput::Bytes(bytes)) => match self.decoder.push(bytes) {
                     Ok(pushed) => {
                         self.input.take(pushed.taken);
                         pushed.full
@@ -85,7 +85,7 @@ impl RowSession {
                         return self.failed(SessionStep::Corrupt, corruption.to_string())
                     }
                 },
-                Ok(Next::PartEnds) => match self.decoder.end_part() {
+                Ok(NextInput::PartEnds) => match self.decoder.end_part() {
                     Ok(ended) if ended.full => true,
                     Ok(_) => {
                         self.input.end_part();
@@ -96,7 +96,7 @@ impl RowSession {
                         return self.failed(SessionStep::Corrupt, corruption.to_string())
                     }
                 },
-                Ok(Next::Ends) => return SessionStep::Done,
+                Ok(NextInput::Ends) => return SessionStep::Done,
                 Err(LocalError::Unresolved(_)) => return SessionStep::Unresolved,
                 Err(error @ (LocalError::Status { .. } | LocalError::Io { .. })) => {
                     return self.failed(SessionStep::Unreadable, error.to_string());

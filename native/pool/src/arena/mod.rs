@@ -23,7 +23,7 @@ pub use idle::Release;
 pub use slab_pages::{MapSlab, SlabPages};
 
 use crate::budget::Share;
-use crate::event_count::{Before, EventCount, ReleaseListener};
+use crate::event_count::{EventCount, ProducerSnapshot, ReleaseListener};
 use crate::{PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use free_memory::{FreeMemory, SMALL_CLASSES};
 use std::time::Instant;
@@ -90,7 +90,7 @@ impl Arena {
 
     fn attempt_after(
         &self,
-        before: Before,
+        before: ProducerSnapshot,
         class: u8,
         purpose: Purpose,
         map: MapSlab<'_>,
@@ -144,7 +144,7 @@ impl Arena {
 
     fn attempt_each(
         &self,
-        before: Before,
+        before: ProducerSnapshot,
         classes: &[u8],
         purpose: Purpose,
         map: MapSlab<'_>,
@@ -195,7 +195,7 @@ impl Arena {
     /// Takes `count` whole pages, all or none.
     fn take_pages(
         &self,
-        before: Before,
+        before: ProducerSnapshot,
         count: u32,
         purpose: Purpose,
         map: MapSlab<'_>,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const SWEEPS: [Duration; 2] = [Duration::from_millis(1), Duration::from_secs(10)];
 
 /// The state of this search.
-pub(crate) struct Idle {
+pub(crate) struct IdleSearch {
     /// `PoolOptions::idle_release`. If it is zero, no slab becomes idle.
     after: Duration,
     /// The zero of the arena's clock, which counts milliseconds.
@@ -33,7 +33,7 @@ pub(crate) struct Idle {
     epoch: AtomicU32,
 }
 
-impl Idle {
+impl IdleSearch {
     pub(crate) fn new(after: Duration) -> Self {
         Self {
             after,

@@ -19,7 +19,7 @@ use crate::arena::{Allocation, Arena};
 use crate::budget::BudgetMember;
 use crate::slab::{Slab, PAGES_PER_SLAB};
 use crate::{counters, PoolCounters, PoolError, Purpose, PAGE_BYTES, SLAB_BYTES};
-use idle::Idle;
+use idle::IdleSearch;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU32;
@@ -35,7 +35,7 @@ pub struct Pool {
     pub(crate) arena: Arena,
     pub(crate) counters: counters::AtomicCounters,
     options: PoolOptions,
-    pub(crate) idle: Idle,
+    pub(crate) idle: IdleSearch,
     /// The next number of external memory.
     next_external: AtomicU32,
 }

@@ -1,6 +1,6 @@
 //! Making a pool: its settings, and its part of a budget.
 
-use super::idle::Idle;
+use super::idle::IdleSearch;
 use super::Pool;
 use crate::admission::reserve_pages;
 use crate::arena::{Arena, Geometry};
@@ -100,7 +100,7 @@ impl Pool {
             arena: Arena::with_share(geometry, share),
             counters: AtomicCounters::default(),
             options,
-            idle: Idle::new(options.idle_release),
+            idle: IdleSearch::new(options.idle_release),
             next_external: AtomicU32::new(0),
         }
     }

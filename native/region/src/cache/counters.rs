@@ -5,7 +5,7 @@ use faro_sync::atomic::AtomicU64;
 
 /// Numbers of parts of reads, by where their bytes came from. A part lies in one chunk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Exits {
+pub struct ReadSources {
     /// Parts whose bytes came from a page of the arena.
     pub resident: u64,
     /// Parts whose bytes came from the page cache.
@@ -18,7 +18,7 @@ pub struct Exits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ChunkCacheCounters {
     /// Numbers of parts of reads and of fills, by where their bytes came from.
-    pub exits: Exits,
+    pub exits: ReadSources,
     /// Number of chunks filled into slots.
     pub prefetched: u64,
     /// Number of parts of reads that were found in a slot that `prefetch` had filled.

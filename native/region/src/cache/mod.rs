@@ -16,7 +16,7 @@ mod staged;
 mod state;
 mod versions;
 
-pub use counters::{ChunkCacheCounters, Exits};
+pub use counters::{ChunkCacheCounters, ReadSources};
 pub use guards::{FillGuard, ReadGuard};
 pub use read::Sleep;
 pub use staged::StagedFile;
@@ -147,7 +147,7 @@ impl ChunkCache {
         let state = lock(&self.state);
         let pages = state.pages.iter().flatten().count();
         ChunkCacheCounters {
-            exits: Exits {
+            exits: ReadSources {
                 resident: get(&self.counts.resident),
                 minor: get(&self.counts.minor),
                 major: get(&self.counts.major),

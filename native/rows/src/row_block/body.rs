@@ -9,7 +9,7 @@ pub(crate) const PAD_BYTES: usize = 8;
 
 /// The head of a body. Its fields are checked against the body's length and the original length.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Head {
+pub(crate) struct BodyHead {
     pub rows: usize,
     /// Number of packed words of each row.
     pub words: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Head {
     pub columns_end: usize,
 }
 
-impl Head {
+impl BodyHead {
     pub fn bytes(rows: usize, words: usize, stored: usize) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
         bytes[..4].copy_from_slice(&(rows as u32).to_le_bytes());
@@ -114,23 +114,25 @@ mod tests {
     #[test]
     fn a_head_agrees_with_both_lengths() {
         let body = |rows, words, stored, bytes: usize| {
-            let mut body = Head::bytes(rows, words, stored).to_vec();
+            let mut body = BodyHead::bytes(rows, words, stored).to_vec();
             body.resize(bytes, 0);
             body
         };
-        let head = Head::parse(&body(2, 3, 9, 40), 100).unwrap();
+        let head = BodyHead::parse(&body(2, 3, 9, 40), 100).unwrap();
         assert_eq!(
             (head.rows, head.words, head.stored, head.columns_end),
             (2, 3, 9, 31)
         );
         // At least eight bytes follow the columns, even if the tail is shorter.
         assert_eq!(
-            Head::parse(&body(2, 3, 1, 40), 100).unwrap().columns_end,
+            BodyHead::parse(&body(2, 3, 1, 40), 100)
+                .unwrap()
+                .columns_end,
             32
         );
-        assert!(Head::parse(&body(1, 65_535, 0, 40), 4 + 8 * 65_535).is_ok());
+        assert!(BodyHead::parse(&body(1, 65_535, 0, 40), 4 + 8 * 65_535).is_ok());
         for bytes in 0..HEAD_BYTES + PAD_BYTES {
-            let fault = Head::parse(&body(2, 3, 0, 40)[..bytes], 100).unwrap_err();
+            let fault = BodyHead::parse(&body(2, 3, 0, 40)[..bytes], 100).unwrap_err();
             assert_eq!(fault, RowBlockFault::BodyTooShort { bytes });
         }
         for (rows, words, original) in [
@@ -140,7 +142,7 @@ mod tests {
             (1, 65_535, 4 + 8 * 65_534),
         ] {
             let fault =
-                Head::parse(&body(rows as usize, words as usize, 0, 40), original).unwrap_err();
+                BodyHead::parse(&body(rows as usize, words as usize, 0, 40), original).unwrap_err();
             assert_eq!(
                 fault,
                 RowBlockFault::Rows {
@@ -150,7 +152,7 @@ mod tests {
                 }
             );
         }
-        let fault = Head::parse(&body(2, 3, 45, 80), 100).unwrap_err();
+        let fault = BodyHead::parse(&body(2, 3, 45, 80), 100).unwrap_err();
         assert_eq!(
             fault,
             RowBlockFault::Tail {

@@ -1,6 +1,6 @@
 //! Decodes a body into rows.
 
-use super::body::Head;
+use super::body::BodyHead;
 use super::columns::Columns;
 use super::fault::RowBlockFault;
 use super::input::Input;
@@ -48,12 +48,12 @@ impl BodyDecoder {
     }
 
     /// Writes the body's rows to `out`, as a batch has them. `head` must come from the same body
-    /// and original length; `out` must have [`Head::placed_bytes`]. After a fault the content of
+    /// and original length; `out` must have [`BodyHead::placed_bytes`]. After a fault the content of
     /// `out` is undefined.
     pub fn decode(
         &mut self,
         body: &[u8],
-        head: &Head,
+        head: &BodyHead,
         decompress: &mut TailDecoder,
         out: &mut [u8],
     ) -> Result<(), RowBlockFault> {

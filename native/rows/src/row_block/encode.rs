@@ -1,11 +1,11 @@
 //! Encodes whole rows to a body.
 
-use super::body::{Head, HEAD_BYTES, PAD_BYTES};
+use super::body::{BodyHead, HEAD_BYTES, PAD_BYTES};
+use super::body_writer::BodyWriter;
 use super::dictionary::Tries;
 use super::kernels::Kernels;
-use super::out::Out;
 use super::pack::{Packer, Stop};
-use super::rows_in::RowsIn;
+use super::row_reader::RowsIn;
 use super::scratch::Scratch;
 use super::texts_in::TextsIn;
 
@@ -86,7 +86,7 @@ impl BodyEncoder {
         compress: &mut TailEncoder,
         out: &mut [u8],
     ) -> Option<Encoded> {
-        let mut out = Out::new(out);
+        let mut out = BodyWriter::new(out);
         self.put(piece, words, choices, compress, &mut out).ok()
     }
 
@@ -96,7 +96,7 @@ impl BodyEncoder {
         words: usize,
         choices: Choices,
         compress: &mut TailEncoder,
-        out: &mut Out,
+        out: &mut BodyWriter,
     ) -> Result<Encoded, Stop> {
         let (kernels, count) = (self.kernels, self.rows.count());
         let words = words.min(self.rows.shortest()).min(u16::MAX.into());
@@ -137,7 +137,7 @@ impl BodyEncoder {
             }
         }
         let stored = put_tail(&self.tail.values()[..tail_bytes], compress, out)?;
-        out.patch(0, &Head::bytes(count, words, stored));
+        out.patch(0, &BodyHead::bytes(count, words, stored));
         Ok(Encoded {
             bytes: out.at(),
             texts: self.texts.any(),
@@ -176,7 +176,7 @@ fn gather_rests(rows: &RowsIn, piece: &[u8], words: usize, tail: &mut [u8]) -> u
 
 /// Appends the tail, compressed if that makes it smaller, and zeros after a short one. Returns its
 /// stored bytes.
-fn put_tail(tail: &[u8], compress: &mut TailEncoder, out: &mut Out) -> Result<usize, Stop> {
+fn put_tail(tail: &[u8], compress: &mut TailEncoder, out: &mut BodyWriter) -> Result<usize, Stop> {
     let mut stored = tail.len();
     let compressed = match tail {
         [] => None,

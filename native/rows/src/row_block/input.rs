@@ -74,12 +74,12 @@ impl<'a> Input<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::row_block::out::Out;
+    use crate::row_block::body_writer::BodyWriter;
 
     #[test]
     fn no_read_passes_the_columns_end_and_no_write_the_room() {
         let mut room = [0; 9];
-        let mut out = Out::new(&mut room);
+        let mut out = BodyWriter::new(&mut room);
         out.put(&7_u32.to_le_bytes()).unwrap();
         assert!(out.put(&[1; 6]).is_err());
         assert_eq!(out.at(), 4);

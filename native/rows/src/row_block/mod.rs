@@ -4,6 +4,7 @@
 
 mod bits;
 mod body;
+mod body_writer;
 mod columns;
 mod decode;
 mod dictionary;
@@ -12,11 +13,10 @@ mod fault;
 mod input;
 mod kernels;
 mod mode;
-mod out;
 mod pack;
 mod placement;
 mod plain;
-mod rows_in;
+mod row_reader;
 #[cfg(test)]
 mod same_bytes;
 mod scratch;
@@ -24,7 +24,7 @@ mod stats;
 mod texts;
 mod texts_in;
 
-pub(crate) use body::Head;
+pub(crate) use body::BodyHead;
 pub(crate) use decode::BodyDecoder;
 pub(crate) use encode::{BodyEncoder, Choices};
 pub use fault::RowBlockFault;

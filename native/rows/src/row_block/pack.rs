@@ -1,10 +1,10 @@
 //! Packs a column in the best mode other than TEXT and WIDE.
 
+use super::body_writer::{BodyWriter, OutOfSpace};
 use super::dictionary::{Dictionary, Tries, MIN_VALUES};
 use super::fault::RowBlockFault;
 use super::kernels::Kernels;
 use super::mode::{dictionary_width, ColumnMode};
-use super::out::{Full, Out};
 use super::plain::{put_codes, put_plain, ModeChoice};
 use super::scratch::Scratch;
 
@@ -19,8 +19,8 @@ pub(crate) enum Stop {
     NoMemory,
 }
 
-impl From<Full> for Stop {
-    fn from(_: Full) -> Self {
+impl From<OutOfSpace> for Stop {
+    fn from(_: OutOfSpace) -> Self {
         Self::Full
     }
 }
@@ -46,7 +46,7 @@ impl Packer {
         kernels: Kernels,
         values: &[u64],
         tries: Option<&mut Tries>,
-        out: &mut Out,
+        out: &mut BodyWriter,
     ) -> Result<(), Stop> {
         let stats = kernels.stats(values);
         let choice = ModeChoice::of(&stats, values.len());
@@ -81,7 +81,7 @@ impl Packer {
         kernels: Kernels,
         values: &[u64],
         runs: usize,
-        out: &mut Out,
+        out: &mut BodyWriter,
     ) -> Result<(), Stop> {
         out.put(&[ColumnMode::Runs.first_byte(0)])?;
         out.put(&(runs as u16).to_le_bytes())?;
@@ -113,7 +113,7 @@ impl Packer {
         kernels: Kernels,
         values: &[u64],
         max: usize,
-        out: &mut Out,
+        out: &mut BodyWriter,
     ) -> Result<bool, Stop> {
         let codes = self.codes.sized(values.len())?;
         if !self.dictionary.code(values, codes) {

@@ -1,9 +1,9 @@
 //! Packs a column in the best of the modes MASK, FOR, FORZ and DELTA.
 
 use super::bits::{bits, code_bytes, value_bytes, width};
+use super::body_writer::{BodyWriter, OutOfSpace};
 use super::kernels::Kernels;
 use super::mode::ColumnMode;
-use super::out::{Full, Out};
 use super::stats::ColumnStats;
 
 /// The mode that takes the fewest bytes.
@@ -62,8 +62,8 @@ pub(crate) fn put_plain(
     stats: &ColumnStats,
     choice: ModeChoice,
     codes: &mut [u64],
-    out: &mut Out,
-) -> Result<(), Full> {
+    out: &mut BodyWriter,
+) -> Result<(), OutOfSpace> {
     let ModeChoice { mode, width, .. } = choice;
     let codes = &mut codes[..values.len()];
     match mode {
@@ -104,19 +104,24 @@ pub(crate) fn put_codes(
     kernels: Kernels,
     codes: &[u64],
     width: u32,
-    out: &mut Out,
-) -> Result<(), Full> {
+    out: &mut BodyWriter,
+) -> Result<(), OutOfSpace> {
     kernels.pack(codes, width, out.space(code_bytes(codes.len(), width))?);
     Ok(())
 }
 
-fn put_head(mode: ColumnMode, width: u32, base: u64, out: &mut Out) -> Result<(), Full> {
+fn put_head(
+    mode: ColumnMode,
+    width: u32,
+    base: u64,
+    out: &mut BodyWriter,
+) -> Result<(), OutOfSpace> {
     let bytes = value_bytes(base);
     out.put(&[mode.first_byte(bytes), width as u8])?;
     out.put(&base.to_le_bytes()[..bytes])
 }
 
-fn put_mask(base: u64, mask: u64, out: &mut Out) -> Result<(), Full> {
+fn put_mask(base: u64, mask: u64, out: &mut BodyWriter) -> Result<(), OutOfSpace> {
     let base_bytes = value_bytes(base);
     let (mut head, mut end) = (
         [

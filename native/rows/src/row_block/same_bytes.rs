@@ -1,7 +1,7 @@
 //! Tests that the loops for AVX2 and BMI2 write the same bytes as the portable ones, and decode
 //! them to the same rows. On a processor without these instructions both are the portable loops.
 
-use super::body::Head;
+use super::body::BodyHead;
 use super::decode::BodyDecoder;
 use super::encode::{BodyEncoder, Choices};
 use super::kernels::Kernels;
@@ -89,7 +89,7 @@ fn all_loops_make_and_read_the_same_bytes() {
         };
         packed += 1;
         let rows = decoders.each_mut().map(|decoder| {
-            let head = Head::parse(body, piece.len()).expect("a head");
+            let head = BodyHead::parse(body, piece.len()).expect("a head");
             let mut rows = vec![0xa5; head.placed_bytes()];
             let none = &mut |_: &[u8], _: &mut [u8]| Err(String::from("nothing is compressed"));
             decoder

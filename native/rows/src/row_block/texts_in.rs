@@ -2,7 +2,7 @@
 
 use super::fault::RowBlockFault;
 use super::mode::{padded, ColumnMode, WIDE_BYTES};
-use super::rows_in::RowsIn;
+use super::row_reader::RowsIn;
 use super::scratch::Scratch;
 
 /// The columns of a block that are TEXT or WIDE.

@@ -31,6 +31,6 @@ mod token;
 
 pub(crate) use body::{put, Body};
 pub use body::{MessageError, MAX_LEND, MAX_MESSAGE, VERSION};
-pub use reply::{Lent, Refusal, Reply};
+pub use reply::{LoanState, Refusal, Reply};
 pub use request::{Hello, Request, MAX_LEND_FILES};
 pub use token::{Key, Token};

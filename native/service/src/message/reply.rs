@@ -21,7 +21,7 @@ pub enum Reply {
     },
     Done,
     /// The answer to `Lend`, in its order.
-    Lent(Vec<Lent>),
+    Lent(Vec<LoanState>),
     Refused {
         why: Refusal,
         text: String,
@@ -32,7 +32,7 @@ pub enum Reply {
 
 /// The state of a map output at the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lent {
+pub enum LoanState {
     NotHere = 0,
     /// An index; all partitions are empty.
     Empty = 1,
@@ -40,7 +40,7 @@ pub enum Lent {
     Whole = 2,
 }
 
-impl Lent {
+impl LoanState {
     /// How many descriptors come with it.
     #[must_use]
     pub fn files(self) -> usize {
@@ -146,9 +146,9 @@ impl Reply {
             kind::LENT => {
                 let count = body.count(MAX_LEND, "1 to 1000")?;
                 let lent = |_| match body.u8("what is lent")? {
-                    0 => Ok(Lent::NotHere),
-                    1 => Ok(Lent::Empty),
-                    2 => Ok(Lent::Whole),
+                    0 => Ok(LoanState::NotHere),
+                    1 => Ok(LoanState::Empty),
+                    2 => Ok(LoanState::Whole),
                     got => Err(MessageError::Value {
                         what: "what is lent",
                         got: got.into(),

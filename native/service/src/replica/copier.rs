@@ -4,16 +4,16 @@
 //! different ones. Small outputs are asked for together, large ones one at a time.
 
 use super::answers::answer;
-use super::followed::{Followed, ServicePlace};
 use super::hosts::Hosts;
-use super::names::{indexes_of, Asked};
+use super::names::{indexes_of, ControlId};
 use super::pages::{Entry, Pages, MAX_ENTRIES, MAX_PAGE};
 use super::placement::has_copy;
 use super::pull::{PullError, ReplicaPull};
+use super::replica_source::{ReplicaSource, ServicePlace};
 use super::scratch::ScratchFile;
 use super::state::{CopyCounts, Pending, Replicas};
 use super::throttle::Throttle;
-use crate::handed::Handed;
+use crate::handed_over::HandedOverFiles;
 use crate::store::{KeepError, Kind, Store};
 use faro_endpoint::Endpoint;
 use faro_wire::{BlockId, OutputId};
@@ -55,7 +55,7 @@ impl Copier {
     /// Returns when the endpoint is closed.
     pub(crate) fn run(&self) {
         let own = self.endpoint.card();
-        let mut followed: HashMap<usize, Followed> = HashMap::new();
+        let mut followed: HashMap<usize, ReplicaSource> = HashMap::new();
         while !self.endpoint.is_closed() {
             if let Err(error) = self.list() {
                 self.say(format_args!("its list cannot be written: {error}"));
@@ -76,9 +76,11 @@ impl Copier {
                     }
                     continue;
                 }
-                let one = followed.entry(at).or_insert_with(|| Followed::new(&[]));
+                let one = followed
+                    .entry(at)
+                    .or_insert_with(|| ReplicaSource::new(&[]));
                 if one.card != cards[at] {
-                    *one = Followed::new(cards[at]);
+                    *one = ReplicaSource::new(cards[at]);
                     self.replicas.begins_anew(at);
                 }
                 let place = ServicePlace {
@@ -173,7 +175,7 @@ impl Copier {
     }
 
     /// Reads the next pages of one service, and copies. Returns whether there may be more.
-    fn follow(&self, place: ServicePlace<'_>, one: &mut Followed) -> Result<bool, PullError> {
+    fn follow(&self, place: ServicePlace<'_>, one: &mut ReplicaSource) -> Result<bool, PullError> {
         let pull = ReplicaPull {
             endpoint: &self.endpoint,
             throttle: &self.throttle,
@@ -181,7 +183,7 @@ impl Copier {
             timeout: TIMEOUT,
         };
         for _ in 0..PAGES_A_TURN {
-            let bytes = match pull.small(Asked::Page(one.page), MAX_PAGE) {
+            let bytes = match pull.small(ControlId::Page(one.page), MAX_PAGE) {
                 Err(PullError::Unknown) => return Ok(false),
                 other => other?,
             };
@@ -306,8 +308,8 @@ impl Copier {
             return Ok(());
         }
         let blocks = wanted.iter().flat_map(|one| {
-            let index = Asked::Index(one.id).block(1, 1);
-            let data = Asked::Output(one.id).block(one.partitions(), 1);
+            let index = ControlId::Index(one.id).block(1, 1);
+            let data = ControlId::Output(one.id).block(one.partitions(), 1);
             [Some(index), (one.data > 0).then_some(data)]
         });
         let blocks: Vec<BlockId> = blocks.flatten().collect();
@@ -345,8 +347,8 @@ impl Copier {
         self.store.has_room(one.id, one.bytes())?;
         let (index, data, partitions) = (one.index.into(), one.data, one.partitions());
         self.keep_copy(one, |index_file, data_file| {
-            index_file.fill(|sink| pull.whole(Asked::Index(one.id), 1, index, sink))?;
-            data_file.fill(|sink| pull.whole(Asked::Output(one.id), partitions, data, sink))
+            index_file.fill(|sink| pull.whole(ControlId::Index(one.id), 1, index, sink))?;
+            data_file.fill(|sink| pull.whole(ControlId::Output(one.id), partitions, data, sink))
         })
     }
 
@@ -362,7 +364,7 @@ impl Copier {
         let data_file = ScratchFile::new(self.store.path().join("copy.data"))?;
         fill(&index_file, &data_file)?;
         let with_data = (one.data > 0).then(|| data_file.open()).transpose()?;
-        let handed = Handed::check(index_file.open()?, with_data, geteuid().as_raw());
+        let handed = HandedOverFiles::check(index_file.open()?, with_data, geteuid().as_raw());
         let handed = handed.map_err(KeepError::from)?;
         if handed.bytes != one.bytes() {
             let (wanted, got) = (one.bytes(), handed.bytes);

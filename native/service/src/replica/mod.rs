@@ -18,19 +18,19 @@
 
 mod answers;
 mod copier;
-mod followed;
 mod hosts;
 mod names;
 mod pages;
 mod placement;
 mod pull;
+mod replica_source;
 mod scratch;
 mod state;
 mod throttle;
 
 pub(crate) use answers::answer;
 pub(crate) use copier::Copier;
-pub(crate) use names::{indexes_of, Asked};
+pub(crate) use names::{indexes_of, ControlId};
 pub(crate) use pages::Pages;
 pub use placement::order;
 pub(crate) use state::{CopyCounts, Replicas};

@@ -17,7 +17,7 @@ const INDEX: u32 = 1 << 31;
 
 /// The subject of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ControlId {
     Output(OutputId),
     Index(OutputId),
     Page(u64),
@@ -27,7 +27,7 @@ pub(crate) enum Asked {
     Ended,
 }
 
-impl Asked {
+impl ControlId {
     pub(crate) fn of(id: OutputId) -> Self {
         match id.shuffle_id {
             PAGES => Self::Page(id.map_id as u64),
@@ -96,19 +96,19 @@ mod tests {
             map_id: 9,
         };
         for asked in [
-            Asked::Output(id),
-            Asked::Index(id),
-            Asked::Page(9),
-            Asked::Removed(7),
-            Asked::Ended,
+            ControlId::Output(id),
+            ControlId::Index(id),
+            ControlId::Page(9),
+            ControlId::Removed(7),
+            ControlId::Ended,
         ] {
-            assert_eq!(Asked::of(asked.id()), asked);
+            assert_eq!(ControlId::of(asked.id()), asked);
         }
         let no_shuffle = OutputId {
             map_id: -2,
-            ..Asked::Ended.id()
+            ..ControlId::Ended.id()
         };
-        assert_eq!(Asked::of(no_shuffle), Asked::Output(no_shuffle));
-        assert_eq!(indexes_of(7), Asked::Index(id).id().shuffle_id);
+        assert_eq!(ControlId::of(no_shuffle), ControlId::Output(no_shuffle));
+        assert_eq!(indexes_of(7), ControlId::Index(id).id().shuffle_id);
     }
 }

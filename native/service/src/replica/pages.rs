@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use crate::links::is_list;
     use crate::record::{Boot, Record};
-    use crate::store::{Held, OutputRecords};
+    use crate::store::{OpenFileCount, OutputRecords};
 
     fn entries() -> Vec<Entry> {
         let id = OutputId {
@@ -220,7 +220,7 @@ mod tests {
             owner: 1,
             boot: Boot::current().unwrap(),
         };
-        let bounds = (OutputRecords::new(1), Held::new(1));
+        let bounds = (OutputRecords::new(1), OpenFileCount::new(1));
         Pages::new(Arc::new(Store::open(dir, record, quota, bounds).unwrap()))
     }
 

@@ -1,7 +1,7 @@
 //! An application's directory: makes, opens and removes the links of an output.
 
 use crate::directories::{make, DataDirectory};
-use crate::handed::Handed;
+use crate::handed_over::HandedOverFiles;
 use crate::links::{Kind, Link, OutputFile};
 use crate::record::Record;
 use faro_sync::{lock, Arc, Mutex};
@@ -116,7 +116,7 @@ impl Directory {
     }
 
     /// The data file's link first: without its index, a data file is no output.
-    pub(super) fn link(&self, links: Links, handed: &Handed) -> Result<(), Errno> {
+    pub(super) fn link(&self, links: Links, handed: &HandedOverFiles) -> Result<(), Errno> {
         let open = self.now();
         let link = |file: &File, part| {
             // The kernel follows this link to the open file itself, not to a path.

@@ -18,8 +18,8 @@
 //! somebody wants it, or in the background.
 
 mod directory;
-mod found;
-mod held;
+mod located_files;
+mod open_file_count;
 mod outputs;
 mod records;
 mod recover;
@@ -28,20 +28,20 @@ mod result;
 mod test_store;
 
 use crate::directories::DataDirectory;
-use crate::handed::Handed;
+use crate::handed_over::HandedOverFiles;
 pub use crate::links::Kind;
 use crate::links::OutputFile;
-use crate::message::Lent;
+use crate::message::LoanState;
 use crate::record::Record;
 use directory::{Directory, Links};
 use faro_endpoint::OutputFiles;
 use faro_sync::{lock, wait_timeout, Arc, Condvar, Mutex};
 use faro_wire::OutputId;
-pub use found::Found;
-pub use held::Held;
-use held::HeldShare;
-pub use outputs::Holding;
-use outputs::{Kept, OutputPlace, Outputs};
+pub use located_files::LocatedFiles;
+use open_file_count::HeldShare;
+pub use open_file_count::OpenFileCount;
+pub use outputs::StoredTotals;
+use outputs::{OutputPlace, Outputs, StoredOutput};
 use records::CountedRecord;
 pub use records::OutputRecords;
 use recover::OutputCheckError;
@@ -109,7 +109,7 @@ impl Store {
         path: &Path,
         record: Record,
         quota: u64,
-        (records, held): (Arc<OutputRecords>, Arc<Held>),
+        (records, held): (Arc<OutputRecords>, Arc<OpenFileCount>),
     ) -> io::Result<Self> {
         Ok(Self {
             directory: Directory::open(path, record)?,
@@ -140,7 +140,7 @@ impl Store {
         let mut outputs = lock(&self.outputs);
         outputs.generation = names.generation;
         for (id, left) in names.outputs {
-            let kept = Kept {
+            let kept = StoredOutput {
                 kind: left.kind,
                 generation: left.generation,
                 has_data: left.has_data,
@@ -216,7 +216,7 @@ impl Store {
     ///
     /// # Errors
     /// See `KeepError`; then all is as before.
-    pub fn keep(&self, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
+    pub fn keep(&self, id: OutputId, handed: HandedOverFiles) -> Result<KeptNow, KeepError> {
         self.keep_as(Kind::Own, id, handed)
     }
 
@@ -224,7 +224,12 @@ impl Store {
     ///
     /// # Errors
     /// See `KeepError`; then all is as before.
-    pub fn keep_as(&self, kind: Kind, id: OutputId, handed: Handed) -> Result<KeptNow, KeepError> {
+    pub fn keep_as(
+        &self,
+        kind: Kind,
+        id: OutputId,
+        handed: HandedOverFiles,
+    ) -> Result<KeptNow, KeepError> {
         handed.is_readable().map_err(KeepError::Unreadable)?;
         let mut room = self.room(kind, id, handed.bytes)?;
         let links = Links {
@@ -238,7 +243,7 @@ impl Store {
             OutputPlace::Linked | OutputPlace::Left => KeptAs::Links,
             OutputPlace::Held(_) => KeptAs::Descriptors,
         };
-        let kept = Kept {
+        let kept = StoredOutput {
             kind,
             generation: room.generation,
             has_data,
@@ -269,7 +274,7 @@ impl Store {
     }
 
     /// Links the files, or keeps them open.
-    fn place(&self, links: Links, handed: Handed) -> Result<OutputPlace, KeepError> {
+    fn place(&self, links: Links, handed: HandedOverFiles) -> Result<OutputPlace, KeepError> {
         let linked = match self.directory.link(links, &handed) {
             Err(Errno::NOENT) => {
                 // Here or by another thread meanwhile.
@@ -308,9 +313,9 @@ impl Store {
     fn insert(
         &self,
         id: OutputId,
-        kept: Kept,
+        kept: StoredOutput,
         how: KeptAs,
-    ) -> (Option<Kept>, Result<KeptNow, KeepError>) {
+    ) -> (Option<StoredOutput>, Result<KeptNow, KeepError>) {
         let mut outputs = lock(&self.outputs);
         if let Err(error) = check_place(&outputs, kept.kind, id) {
             return (Some(kept), Err(error));
@@ -358,7 +363,7 @@ impl Store {
     }
 
     /// The output, if it is here. Looks at it first if a service before this one has left it.
-    pub fn find(&self, id: OutputId) -> Option<Found> {
+    pub fn find(&self, id: OutputId) -> Option<LocatedFiles> {
         for _ in 0..2 {
             let outputs = lock(&self.outputs);
             let kept = outputs.get(id)?;
@@ -372,15 +377,15 @@ impl Store {
     }
 
     /// Returns what there is of an output.
-    pub fn has(&self, id: OutputId) -> Lent {
+    pub fn has(&self, id: OutputId) -> LoanState {
         match lock(&self.outputs).get(id) {
-            None => Lent::NotHere,
-            Some(kept) if kept.has_data => Lent::Whole,
-            Some(_) => Lent::Empty,
+            None => LoanState::NotHere,
+            Some(kept) if kept.has_data => LoanState::Whole,
+            Some(_) => LoanState::Empty,
         }
     }
 
-    fn found(&self, id: OutputId, kept: &Kept) -> Found {
+    fn found(&self, id: OutputId, kept: &StoredOutput) -> LocatedFiles {
         let link = |part| self.directory.path_of(kept.links(id), part);
         let (index, data, held) = match &kept.place {
             OutputPlace::Linked | OutputPlace::Left => {
@@ -398,7 +403,7 @@ impl Store {
                 (path(0), path(1), Some(Arc::clone(held)))
             }
         };
-        Found {
+        LocatedFiles {
             files: OutputFiles { data, index },
             has_data: kept.has_data,
             _held: held,
@@ -406,16 +411,16 @@ impl Store {
     }
 
     /// Removes a shuffle's outputs; what that was.
-    pub fn forget(&self, shuffle: u32) -> Holding {
+    pub fn forget(&self, shuffle: u32) -> StoredTotals {
         self.remove_shuffle(shuffle, None)
     }
 
     /// Removes the copies of a shuffle's outputs; what that was.
-    pub fn forget_replicas(&self, shuffle: u32) -> Holding {
+    pub fn forget_replicas(&self, shuffle: u32) -> StoredTotals {
         self.remove_shuffle(shuffle, Some(Kind::Replica))
     }
 
-    fn remove_shuffle(&self, shuffle: u32, kind: Option<Kind>) -> Holding {
+    fn remove_shuffle(&self, shuffle: u32, kind: Option<Kind>) -> StoredTotals {
         let mut outputs = lock(&self.outputs);
         outputs.shuffle_removed(shuffle);
         let gone = outputs.take(Some(shuffle), kind);
@@ -472,7 +477,7 @@ impl Store {
 
     /// Removes all outputs, and keeps none from now on; what that was. Waits for those that are just being kept, so that
     /// nothing comes into the directory afterwards.
-    pub fn end(&self) -> Holding {
+    pub fn end(&self) -> StoredTotals {
         let mut outputs = lock(&self.outputs);
         outputs.ended = true;
         let gone = outputs.take(None, None);
@@ -483,8 +488,8 @@ impl Store {
         self.remove_all(gone)
     }
 
-    fn remove_all(&self, all: Vec<(OutputId, Kept)>) -> Holding {
-        let mut gone = Holding::default();
+    fn remove_all(&self, all: Vec<(OutputId, StoredOutput)>) -> StoredTotals {
+        let mut gone = StoredTotals::default();
         for (id, kept) in all {
             gone.outputs += 1;
             gone.replicas += usize::from(kept.kind == Kind::Replica);
@@ -500,11 +505,11 @@ impl Store {
     }
 
     /// Returns what the store holds now.
-    pub fn holding(&self) -> Holding {
+    pub fn holding(&self) -> StoredTotals {
         lock(&self.outputs).holding()
     }
 
-    fn remove(&self, id: OutputId, kept: Kept) {
+    fn remove(&self, id: OutputId, kept: StoredOutput) {
         match kept.place {
             OutputPlace::Linked | OutputPlace::Left => {
                 self.directory.unlink(kept.links(id), kept.has_data);

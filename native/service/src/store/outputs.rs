@@ -1,7 +1,7 @@
 //! Which map outputs there are, and what they add up to.
 
 use super::directory::Links;
-use super::held::HeldFiles;
+use super::open_file_count::HeldFiles;
 use super::records::CountedRecord;
 use crate::links::Kind;
 use faro_wire::OutputId;
@@ -20,7 +20,7 @@ pub(super) enum OutputPlace {
 }
 
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoredOutput {
     pub(super) kind: Kind,
     pub(super) generation: u64,
     pub(super) has_data: bool,
@@ -29,7 +29,7 @@ pub(super) struct Kept {
     pub(super) _record: CountedRecord,
 }
 
-impl Kept {
+impl StoredOutput {
     pub(super) fn links(&self, id: OutputId) -> Links {
         Links {
             kind: self.kind,
@@ -41,7 +41,7 @@ impl Kept {
 
 /// The outputs of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Holding {
+pub struct StoredTotals {
     /// All outputs, with copies.
     pub outputs: usize,
     pub bytes: u64,
@@ -51,7 +51,7 @@ pub struct Holding {
 
 #[derive(Debug, Default)]
 pub(super) struct Outputs {
-    all: HashMap<OutputId, Kept>,
+    all: HashMap<OutputId, StoredOutput>,
     bytes: u64,
     pub(super) generation: u64,
     /// Own outputs of each shuffle.
@@ -67,7 +67,7 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    pub(super) fn get(&self, id: OutputId) -> Option<&Kept> {
+    pub(super) fn get(&self, id: OutputId) -> Option<&StoredOutput> {
         self.all.get(&id)
     }
 
@@ -80,7 +80,7 @@ impl Outputs {
         &mut self,
         shuffle: Option<u32>,
         kind: Option<Kind>,
-    ) -> Vec<(OutputId, Kept)> {
+    ) -> Vec<(OutputId, StoredOutput)> {
         let of = self.all.iter().filter(|(id, kept)| {
             shuffle.is_none_or(|shuffle| id.shuffle_id == shuffle)
                 && kind.is_none_or(|kind| kept.kind == kind)
@@ -92,7 +92,7 @@ impl Outputs {
 
     /// Those that a service before this one has left, and that were not looked at yet.
     pub(super) fn ids_left(&self) -> Vec<OutputId> {
-        let is_left = |kept: &Kept| matches!(kept.place, OutputPlace::Left);
+        let is_left = |kept: &StoredOutput| matches!(kept.place, OutputPlace::Left);
         let left = self.all.iter().filter(|(_, kept)| is_left(kept));
         left.map(|(id, _)| *id).collect()
     }
@@ -108,7 +108,7 @@ impl Outputs {
 
     /// Takes out those whose links have gone with their directory; how many that were.
     pub(super) fn remove_linked(&mut self) -> usize {
-        let is_held = |kept: &Kept| matches!(kept.place, OutputPlace::Held(_));
+        let is_held = |kept: &StoredOutput| matches!(kept.place, OutputPlace::Held(_));
         let linked = self.all.iter().filter(|(_, kept)| !is_held(kept));
         let ids: Vec<OutputId> = linked.map(|(id, _)| *id).collect();
         ids.iter().for_each(|id| drop(self.remove(*id)));
@@ -132,9 +132,9 @@ impl Outputs {
     }
 
     /// What there is, with all that is being kept.
-    pub(super) fn with_room(&self) -> Holding {
+    pub(super) fn with_room(&self) -> StoredTotals {
         let now = self.holding();
-        Holding {
+        StoredTotals {
             outputs: now.outputs + self.coming as usize,
             bytes: now.bytes + self.coming_bytes,
             ..now
@@ -142,7 +142,7 @@ impl Outputs {
     }
 
     /// Returns the older one that it replaces.
-    pub(super) fn insert(&mut self, id: OutputId, kept: Kept) -> Option<Kept> {
+    pub(super) fn insert(&mut self, id: OutputId, kept: StoredOutput) -> Option<StoredOutput> {
         self.bytes += kept.bytes;
         match kept.kind {
             Kind::Own => *self.own.entry(id.shuffle_id).or_default() += 1,
@@ -152,12 +152,12 @@ impl Outputs {
         older.inspect(|older| self.gone(id, older))
     }
 
-    pub(super) fn remove(&mut self, id: OutputId) -> Option<Kept> {
+    pub(super) fn remove(&mut self, id: OutputId) -> Option<StoredOutput> {
         let kept = self.all.remove(&id);
         kept.inspect(|kept| self.gone(id, kept))
     }
 
-    fn gone(&mut self, id: OutputId, kept: &Kept) {
+    fn gone(&mut self, id: OutputId, kept: &StoredOutput) {
         self.bytes -= kept.bytes;
         match kept.kind {
             Kind::Replica => self.replicas -= 1,
@@ -190,8 +190,8 @@ impl Outputs {
         self.own.clone()
     }
 
-    pub(super) fn holding(&self) -> Holding {
-        Holding {
+    pub(super) fn holding(&self) -> StoredTotals {
+        StoredTotals {
             outputs: self.all.len(),
             bytes: self.bytes,
             replicas: self.replicas,

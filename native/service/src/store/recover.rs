@@ -2,7 +2,7 @@
 //! when it is looked at.
 
 use super::directory::{Directory, Links};
-use crate::handed::{Handed, HandedError};
+use crate::handed_over::{HandedError, HandedOverFiles};
 use crate::links::{is_list, Kind, Link, OutputFile};
 use crate::record::Record;
 use faro_wire::OutputId;
@@ -107,7 +107,7 @@ pub(super) fn check(
         Kind::Own => directory.owner(),
         Kind::Replica => geteuid().as_raw(),
     };
-    let handed = Handed::check(index, data, owner)?;
+    let handed = HandedOverFiles::check(index, data, owner)?;
     Ok(handed.bytes)
 }
 

@@ -1,6 +1,6 @@
 //! The result of handing an output over.
 
-use crate::handed::HandedError;
+use crate::handed_over::HandedError;
 use rustix::io::Errno;
 use std::io;
 use thiserror::Error;

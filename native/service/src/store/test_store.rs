@@ -1,8 +1,8 @@
 //! A store in directories of a test.
 #![allow(clippy::unwrap_used)] // Test code; clippy allows it only inside test functions.
 
-use super::{Held, OutputRecords, Store};
-use crate::handed::Handed;
+use super::{OpenFileCount, OutputRecords, Store};
+use crate::handed_over::HandedOverFiles;
 use crate::record::{Boot, Record};
 use faro_wire::OutputId;
 use std::fs::{self, File};
@@ -32,7 +32,7 @@ impl TestStore {
     }
 
     pub(super) fn bounded(&self, quota: u64, records: &Arc<OutputRecords>) -> Store {
-        let bounds = (Arc::clone(records), Held::new(20));
+        let bounds = (Arc::clone(records), OpenFileCount::new(20));
         let record = Record {
             application: "app".to_owned(),
             owner: self.owner(),
@@ -42,7 +42,7 @@ impl TestStore {
     }
 
     /// Writes an output as an executor does; the files' names are of no account.
-    pub(super) fn written(&self, bytes: &[u8]) -> Handed {
+    pub(super) fn written(&self, bytes: &[u8]) -> HandedOverFiles {
         let index = self.spark.path().join("index");
         let data = self.spark.path().join("data");
         let _ = fs::remove_file(&index);
@@ -52,7 +52,7 @@ impl TestStore {
         fs::write(&data, bytes).unwrap();
         let [index, data] = [index, data].map(|path| File::open(path).unwrap());
         let owner = index.metadata().unwrap().uid();
-        Handed::check(index, Some(data), owner).unwrap()
+        HandedOverFiles::check(index, Some(data), owner).unwrap()
     }
 
     fn owner(&self) -> u32 {

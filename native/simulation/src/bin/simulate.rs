@@ -78,7 +78,7 @@ struct Sum {
 }
 
 /// The state that all threads share.
-struct Shared {
+struct SharedState {
     asked: SimulateOptions,
     outputs: MapOutputs,
     next: AtomicU64,
@@ -117,7 +117,7 @@ fn run(asked: SimulateOptions) -> Result<bool, String> {
     }
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let jobs = asked.jobs.unwrap_or(cores);
-    let shared = Shared {
+    let shared = SharedState {
         next: AtomicU64::new(asked.from),
         end: asked.from + asked.seeds.unwrap_or(10_000),
         asked,
@@ -180,7 +180,7 @@ fn connections(hosts: u64, executors: u64, outputs: &MapOutputs) -> Result<bool,
     Ok(true)
 }
 
-fn work(shared: &Shared) {
+fn work(shared: &SharedState) {
     while !shared.stop.load(Ordering::Relaxed) {
         let number = shared.next.fetch_add(1, Ordering::Relaxed);
         if number >= shared.end {
@@ -228,7 +228,7 @@ fn work(shared: &Shared) {
     }
 }
 
-fn sum_up(shared: &Shared) -> bool {
+fn sum_up(shared: &SharedState) -> bool {
     println!("profile         seeds      steps  right bytes  errors  slowest healthy request");
     let mut seeds = 0;
     for (profile, sum) in faro_sync::lock(&shared.sums).iter() {

@@ -1,6 +1,6 @@
 //! The bounds and speeds of a network, chosen once for each run.
 
-use crate::dice::Dice;
+use crate::sim_rng::SimRng;
 use std::time::Duration;
 
 /// Bounds and speeds of all links of a run.
@@ -41,7 +41,7 @@ impl Conditions {
         silent_losses: 0,
     };
 
-    pub(crate) fn roll(dice: &mut Dice) -> Self {
+    pub(crate) fn roll(dice: &mut SimRng) -> Self {
         let micros = Duration::from_micros;
         Self {
             latency: dice.time(micros(2)..micros(300)),

@@ -23,12 +23,12 @@ mod send;
 mod site;
 
 pub(crate) use conditions::Conditions;
-pub(crate) use site::{Pace, SimulatedSite};
+pub(crate) use site::{ProcessSpeed, SimulatedSite};
 
 use crate::core::{Core, Time};
 use crate::step::{ConnectionEnd, LinkId, NetworkStep, RunStep};
 use faro_fabric::{
-    ConnectionId, Event, Exposure, FabricKind, Identity, RemoteRange, Revoked, Waker,
+    ConnectionId, Event, Exposure, FabricKind, Identity, RemoteRange, RevokeStatus, Waker,
 };
 use link::SimulatedLink;
 use std::collections::BTreeMap;
@@ -90,7 +90,7 @@ impl Network {
         self.sites[site].expose(connection, exposure)
     }
 
-    pub(crate) fn revoke(&mut self, site: usize, key: u64) -> Revoked {
+    pub(crate) fn revoke(&mut self, site: usize, key: u64) -> RevokeStatus {
         self.sites[site].revoke(key)
     }
 

@@ -4,7 +4,7 @@ use super::pipe::{Packet, QueuedPost};
 use super::Network;
 use crate::core::{Core, Time};
 use crate::step::{ConnectionEnd, LinkId, NetworkStep, RunStep};
-use faro_fabric::{ConnectionId, Event, Message, Outcome, Read, Rejected, Write};
+use faro_fabric::{ConnectionId, Event, Message, Outcome, Read, RejectedPost, Write};
 
 impl Network {
     /// Returns the link of a connection that is open.
@@ -28,17 +28,17 @@ impl Network {
         what: T,
         bytes: usize,
         post: impl FnOnce(T, &mut super::link::SideState) -> QueuedPost,
-    ) -> Result<(), Rejected<T>> {
+    ) -> Result<(), RejectedPost<T>> {
         let Some((id, end)) = self.open(site, connection) else {
-            return Err(Rejected::NotConnected(what, connection));
+            return Err(RejectedPost::NotConnected(what, connection));
         };
         let Some(link) = self.links.get_mut(&id) else {
-            return Err(Rejected::NotConnected(what, connection));
+            return Err(RejectedPost::NotConnected(what, connection));
         };
         if !link.pipe(end).has_room(bytes, &self.conditions) {
             link.pipe(end).sender_waits = true;
             self.sites[site].counters.rejected_full += 1;
-            return Err(Rejected::Full(what));
+            return Err(RejectedPost::Full(what));
         }
         let post = post(what, link.side(end));
         link.pipe(end).push(post);
@@ -51,7 +51,7 @@ impl Network {
         core: &mut Core,
         from: (usize, ConnectionId),
         message: Message,
-    ) -> Result<(), Rejected<Message>> {
+    ) -> Result<(), RejectedPost<Message>> {
         let bytes = message.body.len();
         self.post(core, from, message, bytes, |message, _| {
             QueuedPost::Message(message)
@@ -63,7 +63,7 @@ impl Network {
         core: &mut Core,
         from: (usize, ConnectionId),
         write: Write,
-    ) -> Result<(), Rejected<Write>> {
+    ) -> Result<(), RejectedPost<Write>> {
         let bytes = write.length;
         self.post(core, from, write, bytes, |write, _| QueuedPost::Write {
             token: write.token,
@@ -81,7 +81,7 @@ impl Network {
         core: &mut Core,
         from: (usize, ConnectionId),
         read: Read,
-    ) -> Result<(), Rejected<Read>> {
+    ) -> Result<(), RejectedPost<Read>> {
         let bytes = read.source.length as usize;
         self.post(core, from, read, bytes, |read, side| {
             side.reads.insert(read.token, read.target);

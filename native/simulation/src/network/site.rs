@@ -5,7 +5,7 @@ use super::Outage;
 use crate::core::Time;
 use crate::step::{ConnectionEnd, LinkId};
 use faro_fabric::{
-    ConnectionId, Event, Exposure, FabricKind, Identity, RemoteRange, Revoked, Waker,
+    ConnectionId, Event, Exposure, FabricKind, Identity, RemoteRange, RevokeStatus, Waker,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use std::time::Duration;
 const FIRST_KEY: u64 = 0x5eed_0000;
 
 /// Memory that a peer may access.
-pub(super) struct Exposed {
+pub(super) struct ExposedMemory {
     pub(super) connection: ConnectionId,
     pub(super) exposure: Exposure,
     /// True if the last write has come, or if no more writes can come.
@@ -27,14 +27,14 @@ pub(super) struct Exposed {
 
 /// The speed of a process.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct ProcessSpeed {
     /// Minimum time between two turns of a thread.
     pub(crate) pause: Duration,
     /// Maximum number of packets that it takes in one turn.
     pub(crate) packets: usize,
 }
 
-impl Pace {
+impl ProcessSpeed {
     pub(crate) const FAST: Self = Self {
         pause: Duration::from_micros(2),
         packets: 256,
@@ -57,11 +57,11 @@ pub(crate) struct SimulatedSite {
     /// Connections that peers have begun and that are not accepted yet.
     pub(super) dials: VecDeque<LinkId>,
     pub(super) connections: BTreeMap<ConnectionId, (LinkId, ConnectionEnd)>,
-    pub(super) exposures: BTreeMap<u64, Exposed>,
+    pub(super) exposures: BTreeMap<u64, ExposedMemory>,
     pub(super) counters: SiteCounters,
     next_connection: u64,
     next_key: u64,
-    pub(crate) pace: Pace,
+    pub(crate) pace: ProcessSpeed,
     pub(crate) last_turn: Time,
     /// The time of its next planned turn.
     pub(crate) turn_at: Option<Time>,
@@ -92,7 +92,7 @@ impl SimulatedSite {
             counters: SiteCounters::default(),
             next_connection: 1,
             next_key: FIRST_KEY,
-            pace: Pace::FAST,
+            pace: ProcessSpeed::FAST,
             last_turn: Time::ZERO,
             turn_at: None,
             waits: Duration::ZERO,
@@ -129,7 +129,7 @@ impl SimulatedSite {
             Exposure::Writable(lease) => lease.capacity(),
             Exposure::Readable(lease) => lease.capacity(),
         };
-        let exposed = Exposed {
+        let exposed = ExposedMemory {
             connection,
             exposure,
             is_settled: false,
@@ -151,10 +151,10 @@ impl SimulatedSite {
     }
 
     /// Ends an exposure, if the fabric can do so alone.
-    pub(super) fn revoke(&mut self, key: u64) -> Revoked {
+    pub(super) fn revoke(&mut self, key: u64) -> RevokeStatus {
         let is_open = |connection| self.connections.contains_key(&connection);
         let Some(exposed) = self.exposures.get_mut(&key).filter(|e| !e.is_revoked) else {
-            return Revoked::Unknown;
+            return RevokeStatus::Unknown;
         };
         let may_change = self.kind.is_by_device()
             && matches!(exposed.exposure, Exposure::Writable(_))
@@ -162,11 +162,11 @@ impl SimulatedSite {
             && is_open(exposed.connection);
         if may_change {
             exposed.is_revoked = true;
-            return Revoked::Later;
+            return RevokeStatus::Later;
         }
         match self.exposures.remove(&key) {
-            Some(exposed) => Revoked::Now(exposed.exposure),
-            None => Revoked::Unknown,
+            Some(exposed) => RevokeStatus::Now(exposed.exposure),
+            None => RevokeStatus::Unknown,
         }
     }
 
@@ -189,7 +189,7 @@ impl SimulatedSite {
     /// Returns a revoked exposure to its owner, because the peer can no longer write to it.
     pub(super) fn let_go(&mut self, key: u64) {
         if self.exposures.get(&key).is_some_and(|e| e.is_revoked) {
-            if let Some(Exposed { exposure, .. }) = self.exposures.remove(&key) {
+            if let Some(ExposedMemory { exposure, .. }) = self.exposures.remove(&key) {
                 self.events.push_back(Event::Revoked { key, exposure });
             }
         }
@@ -201,7 +201,7 @@ impl SimulatedSite {
         connection: ConnectionId,
         target: &RemoteRange,
         length: usize,
-    ) -> Option<(&mut Exposed, std::ops::Range<usize>)> {
+    ) -> Option<(&mut ExposedMemory, std::ops::Range<usize>)> {
         let offset = target.offset.checked_sub(target.key % 7 * 4_096)?;
         let exposed = self.exposures.get_mut(&target.key)?;
         let Exposure::Writable(lease) = &exposed.exposure else {

@@ -1,20 +1,20 @@
 //! Faults that are added to the traffic of a run.
 
 use super::{RunPlan, MILLI, SECOND};
-use crate::dice::Dice;
-use crate::network::Pace;
+use crate::network::ProcessSpeed;
+use crate::sim_rng::SimRng;
 use crate::step::PlannedAction;
 use std::time::Duration;
 
 /// Chooses a process for a fault, and marks it as disturbed.
-pub(super) fn victim(plan: &mut RunPlan, dice: &mut Dice) -> usize {
+pub(super) fn victim(plan: &mut RunPlan, dice: &mut SimRng) -> usize {
     let node = dice.place(plan.nodes.len());
     plan.nodes[node].is_disturbed = true;
     node
 }
 
 /// Plans connections that are lost, and sometimes bits that flip and a slow link.
-pub(super) fn network(plan: &mut RunPlan, dice: &mut Dice) {
+pub(super) fn network(plan: &mut RunPlan, dice: &mut SimRng) {
     plan.conditions.corrupt = dice.one_of(&[0, 0, 5, 50]);
     plan.conditions.silent_losses = dice.one_of(&[0, 100, 500, 1_000]);
     let count = plan.nodes.len();
@@ -33,10 +33,10 @@ pub(super) fn network(plan: &mut RunPlan, dice: &mut Dice) {
 }
 
 /// Plans processes that take blocks slowly.
-pub(super) fn slow_readers(plan: &mut RunPlan, dice: &mut Dice) {
+pub(super) fn slow_readers(plan: &mut RunPlan, dice: &mut SimRng) {
     for _ in 0..dice.number(1..3) {
         let node = victim(plan, dice);
-        plan.nodes[node].pace = Pace {
+        plan.nodes[node].pace = ProcessSpeed {
             pause: dice.time(MILLI..MILLI * 20),
             packets: 1 + dice.place(8),
         };
@@ -44,7 +44,7 @@ pub(super) fn slow_readers(plan: &mut RunPlan, dice: &mut Dice) {
 }
 
 /// Plans arenas that are full for a while, and callers that keep blocks.
-pub(super) fn shortage(plan: &mut RunPlan, dice: &mut Dice) {
+pub(super) fn shortage(plan: &mut RunPlan, dice: &mut SimRng) {
     for _ in 0..dice.number(1..5) {
         let node = victim(plan, dice);
         let at = dice.time(Duration::ZERO..MILLI * 200);
@@ -63,7 +63,7 @@ pub(super) fn shortage(plan: &mut RunPlan, dice: &mut Dice) {
 }
 
 /// Plans processes that are killed, each with another one in its place.
-pub(super) fn restarts(plan: &mut RunPlan, dice: &mut Dice) {
+pub(super) fn restarts(plan: &mut RunPlan, dice: &mut SimRng) {
     for _ in 0..dice.number(1..5) {
         let node = victim(plan, dice);
         let within = dice.one_of(&[MILLI * 2, MILLI * 20, MILLI * 600]);
@@ -74,7 +74,7 @@ pub(super) fn restarts(plan: &mut RunPlan, dice: &mut Dice) {
 }
 
 /// Plans devices that are lost for good.
-pub(super) fn devices(plan: &mut RunPlan, dice: &mut Dice) {
+pub(super) fn devices(plan: &mut RunPlan, dice: &mut SimRng) {
     for _ in 0..dice.number(1..3) {
         let node = victim(plan, dice);
         let within = dice.one_of(&[MILLI, MILLI * 10, MILLI * 400]);

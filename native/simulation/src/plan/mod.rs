@@ -6,9 +6,9 @@ mod profiles;
 pub use profiles::Profile;
 
 use crate::core::Time;
-use crate::dice::Dice;
-use crate::network::{Conditions, Pace};
+use crate::network::{Conditions, ProcessSpeed};
 use crate::outputs::{MapOutputs, Size, UNKNOWN};
+use crate::sim_rng::SimRng;
 use crate::step::PlannedAction;
 use faro_endpoint::{ExchangePolicy, Staging};
 use faro_fabric::FabricKind;
@@ -33,7 +33,7 @@ pub(crate) struct PlannedRequest {
 pub(crate) struct PlannedNode {
     pub(crate) fabrics: Vec<FabricKind>,
     pub(crate) staging: Staging,
-    pub(crate) pace: Pace,
+    pub(crate) pace: ProcessSpeed,
     /// True if a fault of the plan affects it.
     pub(crate) is_disturbed: bool,
 }
@@ -68,7 +68,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 impl RunPlan {
     /// Returns the plan of a seed.
-    pub(crate) fn roll(profile: Profile, dice: &mut Dice, outputs: &MapOutputs) -> Self {
+    pub(crate) fn roll(profile: Profile, dice: &mut SimRng, outputs: &MapOutputs) -> Self {
         let both = vec![FabricKind::Verbs, FabricKind::Tcp];
         let choices = [
             vec![FabricKind::Tcp],
@@ -80,7 +80,7 @@ impl RunPlan {
         let node = PlannedNode {
             fabrics,
             staging: Staging::OnDemand,
-            pace: Pace::FAST,
+            pace: ProcessSpeed::FAST,
             is_disturbed: false,
         };
         let mut plan = Self {
@@ -115,13 +115,13 @@ impl RunPlan {
     pub(crate) fn of_reads(
         nodes: usize,
         reads: &[(usize, usize)],
-        dice: &mut Dice,
+        dice: &mut SimRng,
         outputs: &MapOutputs,
     ) -> Self {
         let node = PlannedNode {
             fabrics: vec![FabricKind::Verbs],
             staging: Staging::OnDemand,
-            pace: Pace::FAST,
+            pace: ProcessSpeed::FAST,
             is_disturbed: false,
         };
         let mut plan = Self {
@@ -162,7 +162,7 @@ impl RunPlan {
     /// Plans a request of a random number of blocks of that size.
     fn ask(
         &mut self,
-        dice: &mut Dice,
+        dice: &mut SimRng,
         outputs: &MapOutputs,
         (from, to): (usize, usize),
         size: Size,
@@ -181,7 +181,7 @@ impl RunPlan {
     /// Plans a request of `blocks` blocks of that size.
     fn ask_for(
         &mut self,
-        dice: &mut Dice,
+        dice: &mut SimRng,
         outputs: &MapOutputs,
         (from, to): (usize, usize),
         size: Size,

@@ -3,8 +3,8 @@
 
 use super::faults::{devices, network, restarts, shortage, slow_readers, victim};
 use super::{RunPlan, MILLI, SECOND};
-use crate::dice::Dice;
 use crate::outputs::{MapOutputs, Size};
+use crate::sim_rng::SimRng;
 use crate::step::PlannedAction;
 use faro_endpoint::Staging;
 use faro_fabric::FabricKind;
@@ -55,7 +55,7 @@ impl Profile {
     ];
 }
 
-pub(super) fn fill(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
+pub(super) fn fill(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
     match plan.profile {
         Profile::Calm => traffic(plan, dice, outputs),
         Profile::Network => {
@@ -88,7 +88,7 @@ pub(super) fn fill(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
 }
 
 /// Plans requests between all processes, most of them at once and in both directions.
-fn traffic(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
+fn traffic(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
     let count = 2 + dice.place(4);
     plan.processes(count);
     let requests = dice.number(8..32);
@@ -120,7 +120,7 @@ fn traffic(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
 
 /// Plans clients that ask a server for many blocks and stop in the middle, and others that ask it
 /// afterwards.
-fn silent_readers(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
+fn silent_readers(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
     // Eight stopped clients would hold all permits that a bounded policy gives to stragglers and
     // others; more peers would then wait for half of the timeout (see `schedule` in faro-endpoint).
     let (silent, honest) = (3 + dice.place(5), 1 + dice.place(2));
@@ -171,7 +171,7 @@ fn silent_readers(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
 
 /// Plans a client that asks servers for many blocks. Some servers stop in the middle; the client
 /// asks others afterwards.
-fn silent_servers(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
+fn silent_servers(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
     let (silent, honest) = (1 + dice.place(3), 1 + dice.place(2));
     plan.processes(1 + silent + honest);
     plan.timeout = SECOND * 60;
@@ -199,7 +199,7 @@ fn silent_servers(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
 
 /// Plans shuffles whose outputs are staged when they are committed, read from the cache, and
 /// forgotten.
-fn staging(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
+fn staging(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
     let clients = 1 + dice.place(3);
     plan.processes(1 + clients);
     plan.nodes[0].staging = Staging::OnCommit;
@@ -238,7 +238,7 @@ fn staging(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
 }
 
 /// Plans clients that ask for more blocks at once than the server can remember.
-fn busy(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
+fn busy(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
     let clients = 2 + dice.place(4);
     plan.processes(1 + clients);
     plan.timeout = SECOND * 30;
@@ -252,7 +252,7 @@ fn busy(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
     }
 }
 
-fn mixed(plan: &mut RunPlan, dice: &mut Dice, outputs: &MapOutputs) {
+fn mixed(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
     traffic(plan, dice, outputs);
     if dice.chance(500) {
         network(plan, dice);

@@ -59,16 +59,16 @@ fn regular(found: &Metadata) -> Result<(), ProblemKind> {
 }
 
 /// A few bytes can stand for terabytes.
-struct Expanded<R> {
+struct BoundedReader<R> {
     from: R,
     left: u64,
 }
 
 fn expanded(from: impl Read + 'static, left: u64) -> Box<dyn Read> {
-    Box::new(Expanded { from, left })
+    Box::new(BoundedReader { from, left })
 }
 
-impl<R: Read> Read for Expanded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let n = self.from.read(to)?;
         self.left = self.left.checked_sub(n as u64).ok_or_else(|| {

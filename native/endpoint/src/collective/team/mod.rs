@@ -15,7 +15,7 @@ use faro_exchange::collective::Plan;
 use faro_pool::{Lease, Pool};
 use faro_sync::{clock, HashMap};
 use faro_wire::message::{AbortCause, ClearToSend};
-use partners::{Gone, Partner};
+use partners::{DepartedMember, Partner};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -285,7 +285,7 @@ impl Team {
             MemberEvent::Lost { rank, detail } => {
                 let partner = &mut self.partners[rank as usize];
                 let detail = format!("{} was lost: {detail}", partner.name);
-                partner.gone.get_or_insert(Gone {
+                partner.gone.get_or_insert(DepartedMember {
                     from: 0,
                     cause: AbortCause::Lost,
                     culprit: rank as usize,

@@ -1,7 +1,7 @@
 //! The other members, as this one knows them: which have gone and why, and what they are sent.
 
 use super::Team;
-use crate::collective::pending::{Address, PendingSend, What};
+use crate::collective::pending::{Address, PendingKind, PendingSend};
 use crate::collective::CollectiveError;
 use faro_wire::message::{Abort, AbortCause, Join};
 
@@ -12,7 +12,7 @@ pub(super) struct Partner {
     pub(super) name: String,
     /// It was sent a JOIN.
     joined: bool,
-    pub(super) gone: Option<Gone>,
+    pub(super) gone: Option<DepartedMember>,
 }
 
 impl Partner {
@@ -27,7 +27,7 @@ impl Partner {
 }
 
 /// A member that takes no further part.
-pub(super) struct Gone {
+pub(super) struct DepartedMember {
     /// From the round of this number on.
     pub(super) from: u64,
     pub(super) cause: AbortCause,
@@ -55,7 +55,7 @@ impl Team {
     /// same rank.
     pub(super) fn on_abort(&mut self, abort: Abort) {
         if let Some(partner) = self.partners.get_mut(abort.from_rank as usize) {
-            partner.gone.get_or_insert(Gone {
+            partner.gone.get_or_insert(DepartedMember {
                 from: abort.round,
                 cause: abort.cause,
                 culprit: abort.culprit as usize,
@@ -77,10 +77,10 @@ impl Team {
             ranks: (self.partners.len() as u32).into(),
             reserved: 0.into(),
         };
-        self.send(rank, What::Join { join, tries: 0 })
+        self.send(rank, PendingKind::Join { join, tries: 0 })
     }
 
-    pub(super) fn send(&self, rank: usize, what: What) -> Result<(), CollectiveError> {
+    pub(super) fn send(&self, rank: usize, what: PendingKind) -> Result<(), CollectiveError> {
         let partner = &self.partners[rank];
         let pending = PendingSend {
             member: self.member,

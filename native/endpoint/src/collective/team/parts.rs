@@ -2,7 +2,7 @@
 
 use super::{RoundRun, Team, LOOK, MAX_EARLY, WINDOW};
 use crate::collective::members::ReplyPath;
-use crate::collective::pending::{PostedWrite, ReceiveBuffer, What};
+use crate::collective::pending::{PendingKind, PostedWrite, ReceiveBuffer};
 use crate::collective::round::RoundShape;
 use crate::collective::step::MemberStep;
 use crate::collective::CollectiveError;
@@ -29,7 +29,7 @@ impl Team {
             ..run.shape.head(self.rounds)
         };
         let head = Box::new(head);
-        self.send(to as usize, What::ClearToSend { head, leases })
+        self.send(to as usize, PendingKind::ClearToSend { head, leases })
     }
 
     /// Offers pages for the next parts, as far as memory allows.

@@ -1,7 +1,7 @@
 //! The queue of connections between the acceptor of a shared port and one endpoint's reactor.
 
 use crate::reactor::listener::{AcceptedSocket, ListenSocket};
-use crate::reactor::strangers::Origin;
+use crate::reactor::unauthenticated::Origin;
 use crossbeam_channel::{bounded, Receiver, Sender};
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -15,11 +15,11 @@ use std::sync::Arc;
 type ArrivedStream = (TcpStream, Origin);
 
 /// Returns both ends of a queue of at most `bound` connections.
-pub(super) fn queue(bound: usize) -> io::Result<(Entrance, Queue)> {
+pub(super) fn queue(bound: usize) -> io::Result<(HandoffSender, Queue)> {
     let (sender, receiver) = bounded(bound);
     let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?;
     let bell = Arc::new(bell);
-    let entrance = Entrance {
+    let entrance = HandoffSender {
         sender,
         bell: Arc::clone(&bell),
     };
@@ -27,12 +27,12 @@ pub(super) fn queue(bound: usize) -> io::Result<(Entrance, Queue)> {
 }
 
 /// The end that the acceptor has. Only one thread sends.
-pub(super) struct Entrance {
+pub(super) struct HandoffSender {
     sender: Sender<ArrivedStream>,
     bell: Arc<OwnedFd>,
 }
 
-impl Entrance {
+impl HandoffSender {
     /// Returns the bound if the queue has reached it.
     pub(super) fn full(&self) -> Option<usize> {
         self.sender.capacity().filter(|_| self.sender.is_full())

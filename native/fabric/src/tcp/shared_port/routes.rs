@@ -1,6 +1,6 @@
 //! The endpoints behind a shared port: whose key a HELLO was made with.
 
-use super::arrivals::Entrance;
+use super::arrivals::HandoffSender;
 use crate::frame::bodies::Hello;
 use crate::session::handshake::Handshake;
 use crate::{CloseReason, FabricKind, OwnIdentity};
@@ -14,7 +14,7 @@ pub(super) struct PortRoute {
     identity: OwnIdentity,
     fabric: FabricKind,
     protection: Protection,
-    pub(super) entrance: Entrance,
+    pub(super) entrance: HandoffSender,
 }
 
 /// What a shared port has now, and what it counted since it was opened.
@@ -47,7 +47,7 @@ impl PortRoutes {
         identity: OwnIdentity,
         fabric: FabricKind,
         protection: Protection,
-        entrance: Entrance,
+        entrance: HandoffSender,
     ) -> RouteGuard {
         let route = Arc::new(PortRoute {
             identity,

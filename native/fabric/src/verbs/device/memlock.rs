@@ -8,14 +8,14 @@ const CAP_IPC_LOCK: u32 = 14;
 
 /// Amount of memory that this process may lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Locked {
+pub(crate) struct LockableMemory {
     /// The limit in bytes; `None` stands for no limit.
     pub(crate) limit: Option<u64>,
     /// The limit does not hold.
     pub(crate) privileged: bool,
 }
 
-impl Locked {
+impl LockableMemory {
     /// # Errors
     /// `Memlock` if less than `needed` bytes may be locked.
     pub(crate) fn judge(self, needed: u64) -> Result<(), VerbsError> {
@@ -29,9 +29,9 @@ impl Locked {
 }
 
 /// Returns the amount that the process may lock whose `/proc/self` is below `root`.
-pub(crate) fn locked(root: &Path) -> Locked {
+pub(crate) fn locked(root: &Path) -> LockableMemory {
     let of = |name| std::fs::read_to_string(root.join("proc/self").join(name)).unwrap_or_default();
-    Locked {
+    LockableMemory {
         limit: limit(&of("limits")),
         privileged: may_lock(&of("status")) && counts_outside(&of("uid_map")),
     }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn a_small_limit_is_named_with_what_is_needed() {
-        let judge = |limit, privileged, needed| Locked { limit, privileged }.judge(needed);
+        let judge = |limit, privileged, needed| LockableMemory { limit, privileged }.judge(needed);
         assert!(judge(None, false, u64::MAX).is_ok());
         assert!(judge(Some(65_536), true, 1 << 30).is_ok());
         assert!(judge(Some(65_536), false, 65_536).is_ok());

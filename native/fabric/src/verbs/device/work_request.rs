@@ -59,7 +59,7 @@ pub(crate) struct PostError {
 }
 
 /// A request as the library has it, of either direction.
-pub(super) trait Chained: FromZeros {
+pub(super) trait LinkedWorkRequest: FromZeros {
     type Request;
 
     /// Writes all but the place in the chain, and the request's memory into `piece`.
@@ -68,7 +68,7 @@ pub(super) trait Chained: FromZeros {
     fn join(&mut self, next: *mut Self, piece: *mut ibv_sge);
 }
 
-impl Chained for ibv_send_wr {
+impl LinkedWorkRequest for ibv_send_wr {
     type Request = WorkRequest;
 
     fn fill(&mut self, piece: &mut ibv_sge, request: &WorkRequest) {
@@ -107,7 +107,7 @@ impl Chained for ibv_send_wr {
     }
 }
 
-impl Chained for ibv_recv_wr {
+impl LinkedWorkRequest for ibv_recv_wr {
     type Request = ReceiveRequest;
 
     fn fill(&mut self, piece: &mut ibv_sge, request: &ReceiveRequest) {
@@ -136,7 +136,7 @@ fn memory(address: u64, length: u32, lkey: u32) -> ibv_sge {
 ///
 /// # Errors
 /// What was returned, if it is not 0.
-pub(super) fn post_in_chains<T: Chained>(
+pub(super) fn post_in_chains<T: LinkedWorkRequest>(
     requests: &[T::Request],
     mut post: impl FnMut(*mut T) -> c_int,
 ) -> Result<(), PostError> {
@@ -151,7 +151,7 @@ pub(super) fn post_in_chains<T: Chained>(
 
 /// Posts at most `N` requests in one call. A single request has its own size, which saves clearing
 /// 4 KiB.
-fn post_chain<T: Chained, const N: usize>(
+fn post_chain<T: LinkedWorkRequest, const N: usize>(
     requests: &[T::Request],
     post: &mut impl FnMut(*mut T) -> c_int,
 ) -> Result<(), PostError> {
@@ -173,7 +173,7 @@ fn post_chain<T: Chained, const N: usize>(
 }
 
 /// Makes a chain of an array, each request with its piece of memory.
-fn link<T: Chained>(chain: &mut [T], pieces: &mut [ibv_sge]) {
+fn link<T: LinkedWorkRequest>(chain: &mut [T], pieces: &mut [ibv_sge]) {
     let mut next = ptr::null_mut();
     for (request, piece) in chain.iter_mut().zip(pieces).rev() {
         request.join(next, piece);

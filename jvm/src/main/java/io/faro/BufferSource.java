@@ -5,12 +5,12 @@ import java.nio.ByteBuffer;
 /** The part of the native arena that registered buffers use; {@link NativeBuffers} in production, a fake in tests. */
 interface BufferSource {
   /** Leased memory. */
-  final class Leased {
+  final class LeasedMemory {
     final long handle;
     /** All of the memory, from position 0; the buffer keeps it mapped. */
     final ByteBuffer memory;
 
-    Leased(long handle, ByteBuffer memory) {
+    LeasedMemory(long handle, ByteBuffer memory) {
       this.handle = handle;
       this.memory = memory;
     }
@@ -20,7 +20,7 @@ interface BufferSource {
    * Leases memory. Waits for it up to {@code timeoutMillis}, then throws {@link EndpointException.Exhausted}. Any
    * thread may call it.
    */
-  Leased acquire(int bytes, long timeoutMillis) throws FaroException;
+  LeasedMemory acquire(int bytes, long timeoutMillis) throws FaroException;
 
   /** Returns leased memory; exactly once per handle. Any thread may call it. */
   void release(long handle);

@@ -15,7 +15,7 @@ public final class Faro {
   private Faro() {}
 
   /** Loads the library once, on first use of this class. */
-  private static final class Loaded {
+  private static final class LibraryHolder {
     static final FaroUnavailableException CAUSE = load();
 
     private static FaroUnavailableException load() {
@@ -45,14 +45,14 @@ public final class Faro {
 
   /** Throws {@link FaroUnavailableException} if the native library cannot be used. */
   public static void ensureAvailability() throws FaroUnavailableException {
-    if (Loaded.CAUSE != null) {
-      throw new FaroUnavailableException(Loaded.CAUSE.getMessage(), Loaded.CAUSE);
+    if (LibraryHolder.CAUSE != null) {
+      throw new FaroUnavailableException(LibraryHolder.CAUSE.getMessage(), LibraryHolder.CAUSE);
     }
   }
 
   /** Returns the reason that the library cannot be used, or {@code null} if it can. */
   public static Throwable unavailabilityCause() {
-    return Loaded.CAUSE;
+    return LibraryHolder.CAUSE;
   }
 
   /** Returns the version of this jar; an available native library has the same version. */

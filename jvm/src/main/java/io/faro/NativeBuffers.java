@@ -14,14 +14,14 @@ final class NativeBuffers implements BufferSource {
   }
 
   @Override
-  public Leased acquire(int bytes, long timeoutMillis) throws FaroException {
+  public LeasedMemory acquire(int bytes, long timeoutMillis) throws FaroException {
     int[] position = new int[3];
     long handle = Native.acquireBuffer(endpoint, bytes, timeoutMillis, position);
     boolean done = false;
     try {
       ByteBuffer memory = slab(position[0]).duplicate();
       memory.limit(position[1] + position[2]).position(position[1]);
-      Leased leased = new Leased(handle, memory.slice());
+      LeasedMemory leased = new LeasedMemory(handle, memory.slice());
       done = true;
       return leased;
     } finally {

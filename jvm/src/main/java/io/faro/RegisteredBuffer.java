@@ -25,7 +25,7 @@ public final class RegisteredBuffer implements AutoCloseable {
   private final ByteBuffer memory;
   private volatile int references = 1;
 
-  RegisteredBuffer(RegisteredBufferPool pool, BufferSource.Leased leased) {
+  RegisteredBuffer(RegisteredBufferPool pool, BufferSource.LeasedMemory leased) {
     this.pool = pool;
     this.handle = leased.handle;
     this.memory = leased.memory;

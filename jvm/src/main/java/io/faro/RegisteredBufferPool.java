@@ -64,7 +64,7 @@ public final class RegisteredBufferPool implements AutoCloseable {
       // The time is rounded up, so that a wait does not end early.
       long slice = Math.min(SLICE_MILLIS, TimeUnit.NANOSECONDS.toMillis(Math.max(0, left) + 999_999));
       try {
-        BufferSource.Leased leased = source.acquire(bytes, slice);
+        BufferSource.LeasedMemory leased = source.acquire(bytes, slice);
         outstanding.incrementAndGet();
         return new RegisteredBuffer(this, leased);
       } catch (EndpointException.Exhausted e) {

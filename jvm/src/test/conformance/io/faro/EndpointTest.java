@@ -49,7 +49,7 @@ class EndpointTest {
       for (int i = 0; i < 1_000; i++) {
         ids.add(1, i % 10, i / 10, i / 10 + 1);
       }
-      Collected got = pair.fetch(ids).await();
+      CollectedBlocks got = pair.fetch(ids).await();
       assertEquals(Collections.emptyList(), got.errors);
       for (int i = 0; i < 1_000; i++) {
         assertArrayEquals(MapOutputs.partition(i % 10, i / 10, 200), got.bytes(i), "block " + i);
@@ -67,7 +67,7 @@ class EndpointTest {
   void emptyAndJoinedPartitions(FabricChoice fabric) throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(2, 7, 0, 300_000, 0, 5, 0);
     try (Pair pair = new Pair(fabric, outputs)) {
-      Collected got = pair.fetch(new BlockIds().add(2, 7, 0, 1).add(2, 7, 0, 5).add(2, 7, 3, 4)).await();
+      CollectedBlocks got = pair.fetch(new BlockIds().add(2, 7, 0, 1).add(2, 7, 0, 5).add(2, 7, 3, 4)).await();
       assertEquals(0, got.blocks[0].length());
       assertEquals(-1, got.blocks[0].inputStream().read());
       byte[] joined = Arrays.copyOf(MapOutputs.partition(7, 1, 300_000), 300_005);
@@ -84,7 +84,7 @@ class EndpointTest {
     int size = 20_000_003;
     MapOutputs outputs = new MapOutputs(directory).write(3, 1, 11, size, 13);
     try (Pair pair = new Pair(fabric, outputs)) {
-      Collected got = pair.fetch(new BlockIds().add(3, 1, 0, 1).add(3, 1, 1, 2).add(3, 1, 2, 3)).await();
+      CollectedBlocks got = pair.fetch(new BlockIds().add(3, 1, 0, 1).add(3, 1, 1, 2).add(3, 1, 2, 3)).await();
       byte[] expected = MapOutputs.partition(1, 1, size);
       assertArrayEquals(expected, got.bytes(1));
       ByteBuffer buffer = got.blocks[1].nioByteBuffer();
@@ -113,7 +113,7 @@ class EndpointTest {
     try (Pair pair = new Pair(fabric, resolver)) {
       BlockIds ids = new BlockIds()
           .add(4, 1, 0, 1).add(4, 99, 0, 1).add(4, 1, 2, 9).add(4, 666, 0, 1).add(4, 1, 2, 2).add(4, 1, 2, 3);
-      Collected got = pair.fetch(ids).await();
+      CollectedBlocks got = pair.fetch(ids).await();
       assertEquals(Collections.emptyList(), got.errors);
       assertEquals(
           Arrays.asList(
@@ -135,7 +135,7 @@ class EndpointTest {
       pair.fetch(new BlockIds().add(5, 1, 0, 1)).await().releaseAll();
       pair.server.forgetShuffle(5);
       outputs.write(5, 1, 17);
-      Collected got = pair.fetch(new BlockIds().add(5, 1, 0, 1)).await();
+      CollectedBlocks got = pair.fetch(new BlockIds().add(5, 1, 0, 1)).await();
       assertArrayEquals(MapOutputs.partition(1, 0, 17), got.bytes(0));
       got.releaseAll();
     }
@@ -180,7 +180,7 @@ class EndpointTest {
     try (Pair pair = new Pair(FabricChoice.TCP, outputs)) {
       CountDownLatch others = new CountDownLatch(2);
       Set<String> threads = ConcurrentHashMap.newKeySet();
-      Collected slow = new Collected(1) {
+      CollectedBlocks slow = new CollectedBlocks(1) {
         @Override
         public synchronized void onBlocks(BlockBatch batch) {
           threads.add(Thread.currentThread().getName());
@@ -194,7 +194,7 @@ class EndpointTest {
       };
       pair.client.fetch(pair.peer, new BlockIds().add(8, 1, 0, 1), 0, slow);
       for (int i = 0; i < 2; i++) {
-        pair.client.fetch(pair.peer, new BlockIds().add(8, 1, 0, 1), 0, new Collected(1) {
+        pair.client.fetch(pair.peer, new BlockIds().add(8, 1, 0, 1), 0, new CollectedBlocks(1) {
           @Override
           public synchronized void onBlocks(BlockBatch batch) {
             threads.add(Thread.currentThread().getName());
@@ -214,7 +214,7 @@ class EndpointTest {
     MapOutputs outputs = new MapOutputs(directory).write(6, 1, 10);
     try (Pair pair = new Pair(fabric, outputs)) {
       pair.server.close();
-      Collected got = pair.fetch(new BlockIds().add(6, 1, 0, 1).add(6, 1, 0, 1)).await();
+      CollectedBlocks got = pair.fetch(new BlockIds().add(6, 1, 0, 1).add(6, 1, 0, 1)).await();
       assertEquals(1, got.errors.size());
       FetchException error = got.errors.get(0);
       assertTrue(
@@ -236,7 +236,7 @@ class EndpointTest {
       pair.client.blame(pair.peer);
       assertTrue(pair.client.isBackedOff(pair.peer));
       assertFalse(pair.client.isBackedOff(pair.peer + 1), "unknown");
-      Collected got = pair.fetch(new BlockIds().add(6, 1, 0, 1)).await();
+      CollectedBlocks got = pair.fetch(new BlockIds().add(6, 1, 0, 1)).await();
       assertArrayEquals(MapOutputs.partition(1, 0, 10), got.bytes(0));
       assertFalse(pair.client.isBackedOff(pair.peer));
       got.releaseAll();
@@ -268,7 +268,7 @@ class EndpointTest {
       assertThrows(EndpointException.BadCard.class, () -> pair.client.addPeer(new byte[0]));
       EndpointException e = assertThrows(
           EndpointException.class,
-          () -> pair.client.fetch(987_654, new BlockIds().add(1, 1, 0, 1), 0, new Collected(1)));
+          () -> pair.client.fetch(987_654, new BlockIds().add(1, 1, 0, 1), 0, new CollectedBlocks(1)));
       assertTrue(e.getMessage().contains("987654"), e.getMessage());
     }
   }

@@ -51,8 +51,8 @@ class LifecycleTest {
     pair.close();
   }
 
-  private Collected stuckFetch(long timeoutMillis) throws Exception {
-    Collected got = new Collected(1);
+  private CollectedBlocks stuckFetch(long timeoutMillis) throws Exception {
+    CollectedBlocks got = new CollectedBlocks(1);
     pair.client.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), timeoutMillis, got);
     asked.await();
     return got;
@@ -60,8 +60,8 @@ class LifecycleTest {
 
   @Test
   void closeEndsFetchesAndLeavesTakenBlocksReadable() throws Exception {
-    Collected taken = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
-    Collected stuck = stuckFetch(0);
+    CollectedBlocks taken = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
+    CollectedBlocks stuck = stuckFetch(0);
     pair.client.close();
     pair.client.close();
     stuck.await();
@@ -86,7 +86,7 @@ class LifecycleTest {
 
   @Test
   void aCancelledFetchSaysSo() throws Exception {
-    Collected got = new Collected(1);
+    CollectedBlocks got = new CollectedBlocks(1);
     FetchHandle handle = pair.client.fetch(pair.peer, new BlockIds().add(1, STUCK_MAP, 0, 1), 0, got);
     asked.await();
     assertFalse(handle.isDone());
@@ -100,7 +100,7 @@ class LifecycleTest {
 
   @Test
   void aDeadlinePassesAndOthersGoOn() throws Exception {
-    Collected got = stuckFetch(300).await();
+    CollectedBlocks got = stuckFetch(300).await();
     assertEquals(FetchError.TIMED_OUT, got.errors.get(0).error());
     unstuck.countDown();
     pair.fetch(new BlockIds().add(1, 1, 0, 1)).await().releaseAll();
@@ -133,7 +133,7 @@ class LifecycleTest {
     assertThrows(IllegalArgumentException.class, () -> pair.fetch(new BlockIds()));
     assertThrows(
         IllegalArgumentException.class,
-        () -> pair.client.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), -1, new Collected(1)));
+        () -> pair.client.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), -1, new CollectedBlocks(1)));
     assertThrows(
         NullPointerException.class,
         () -> pair.client.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), 0, null));

@@ -30,7 +30,7 @@ class LogBridgeLiveTest {
     PrintStream before = System.err;
     System.setErr(new PrintStream(new Watch("WARN io.faro.native.endpoint", "cut.index", seen, before), true));
     try (Pair pair = new Pair(FabricChoice.TCP, (shuffle, map) -> new OutputFiles(data, index))) {
-      Collected got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
+      CollectedBlocks got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
       assertEquals(BlockStatus.BAD_INDEX, got.statuses[0]);
       seen.await();
     } finally {

@@ -36,13 +36,13 @@ class SecureEndpointTest {
     return Endpoint.start(config, bytes, outputs);
   }
 
-  private Collected fetch(FabricChoice fabric, String application, boolean sealed, String secret) throws Exception {
+  private CollectedBlocks fetch(FabricChoice fabric, String application, boolean sealed, String secret) throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(1, 2, LENGTH);
     try (Endpoint server = start(fabric, "app-1", true, "correct", outputs);
         Endpoint client = start(fabric, application, sealed, secret, (shuffle, map) -> null)) {
       String card = new String(server.card(), StandardCharsets.UTF_8);
       assertFalse(card.contains("correct"), card);
-      Collected got = new Collected(1);
+      CollectedBlocks got = new CollectedBlocks(1);
       client.fetch(client.addPeer(server.card()), new BlockIds().add(1, 2, 0, 1), 0, got);
       got.await();
       if (got.errors.isEmpty()) {
@@ -65,7 +65,7 @@ class SecureEndpointTest {
     "SHM, app-1, true, guessed", "SHM, app-1, true, -", "SHM, app-2, true, correct",
   })
   void othersAreRefused(FabricChoice fabric, String application, boolean sealed, String secret) throws Exception {
-    Collected got = fetch(fabric, application, sealed, secret);
+    CollectedBlocks got = fetch(fabric, application, sealed, secret);
     assertEquals(1, got.errors.size());
     String error = got.errors.get(0).getMessage();
     assertFalse(error.contains("correct") || error.contains("guessed"), error);

@@ -118,7 +118,7 @@ class SlicesTest {
       for (int reduce = 0; reduce < lengths.length; reduce++) {
         ids.add(1, 5, reduce, reduce + 1);
       }
-      Collected got = pair.fetch(ids).await();
+      CollectedBlocks got = pair.fetch(ids).await();
       Arrays.stream(got.blocks).forEach(block -> block.addTo(slices));
       List<byte[]> parts = NativeMemory.parts(slices);
       assertEquals(lengths.length, parts.size());

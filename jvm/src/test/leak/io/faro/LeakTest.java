@@ -44,7 +44,7 @@ class LeakTest {
       pair.fetch(new BlockIds().add(1, 0, 2, 3)).await().releaseAll();
       final long atRest = leased(pair.client);
       Random random = new Random(1);
-      Deque<Collected> flying = new ArrayDeque<>();
+      Deque<CollectedBlocks> flying = new ArrayDeque<>();
       for (int cycle = 0; cycle < CYCLES; cycle++) {
         BlockIds ids = BlockIds.local();
         for (int i = 0; i < BLOCKS; i++) {
@@ -65,7 +65,7 @@ class LeakTest {
     }
   }
 
-  private static void end(Collected got) throws Exception {
+  private static void end(CollectedBlocks got) throws Exception {
     got.await();
     assertTrue(got.errors.isEmpty(), () -> got.errors.toString());
     for (int i = 0; i < BLOCKS; i++) {
@@ -82,10 +82,10 @@ class LeakTest {
   @EnumSource(names = {"TCP", "SHM"})
   void endpointsComeAndGo(FabricChoice fabric) throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(1, 1, 100_000);
-    Collected kept = null;
+    CollectedBlocks kept = null;
     for (int i = 0; i < 10; i++) {
       try (Pair pair = new Pair(fabric, outputs)) {
-        Collected got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
+        CollectedBlocks got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
         if (kept != null) {
           assertArrayEquals(MapOutputs.partition(1, 0, 100_000), kept.bytes(0));
           kept.releaseAll();
@@ -116,7 +116,7 @@ class LeakTest {
     // The block lies in one slice, so that the buffer is a view of the slab and not a copy.
     MapOutputs outputs = new MapOutputs(directory).write(1, 1, 60_000);
     try (Pair pair = new Pair(fabric, outputs)) {
-      Collected got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
+      CollectedBlocks got = pair.fetch(new BlockIds().add(1, 1, 0, 1)).await();
       ByteBuffer view = got.blocks[0].nioByteBuffer();
       got.releaseAll();
       return view;

@@ -17,7 +17,7 @@ final class FakeBuffers implements BufferSource {
   }
 
   @Override
-  public synchronized Leased acquire(int bytes, long timeoutMillis) throws FaroException {
+  public synchronized LeasedMemory acquire(int bytes, long timeoutMillis) throws FaroException {
     if (out.size() == max) {
       refusals++;
       notifyAll();
@@ -34,7 +34,7 @@ final class FakeBuffers implements BufferSource {
     }
     long handle = next++;
     out.add(handle);
-    return new Leased(handle, ByteBuffer.allocateDirect(4096));
+    return new LeasedMemory(handle, ByteBuffer.allocateDirect(4096));
   }
 
   @Override

@@ -29,8 +29,8 @@ final class Pair implements AutoCloseable {
     return EndpointConfig.builder().name(name).fabric(fabric).memoryLimitBytes(128L << 20).completionThreads(3).build();
   }
 
-  Collected fetch(BlockIds ids) throws FaroException {
-    Collected collected = new Collected(ids.count());
+  CollectedBlocks fetch(BlockIds ids) throws FaroException {
+    CollectedBlocks collected = new CollectedBlocks(ids.count());
     client.fetch(peer, ids, 0, collected);
     return collected;
   }

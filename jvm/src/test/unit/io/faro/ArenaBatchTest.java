@@ -34,8 +34,8 @@ class ArenaBatchTest {
     assertEquals(Fabric.TCP, batch.fabric());
     assertEquals(BlockStatus.UNKNOWN_OUTPUT, batch.status(1));
     assertEquals(40, batch.length(2));
-    assertArrayEquals(FakeArena.bytes(0, 100, 30), Collected.readAll(batch.take(0).inputStream()));
-    byte[] across = Collected.readAll(batch.take(2).inputStream());
+    assertArrayEquals(FakeArena.bytes(0, 100, 30), CollectedBlocks.readAll(batch.take(0).inputStream()));
+    byte[] across = CollectedBlocks.readAll(batch.take(2).inputStream());
     assertArrayEquals(FakeArena.bytes(0, 130, 20), Arrays.copyOf(across, 20));
     assertArrayEquals(FakeArena.bytes(2, 0, 20), Arrays.copyOfRange(across, 20, 40));
   }
@@ -48,7 +48,7 @@ class ArenaBatchTest {
     copy.flip();
     byte[] bytes = new byte[copy.remaining()];
     copy.get(bytes);
-    assertArrayEquals(Collected.readAll(across.inputStream()), bytes);
+    assertArrayEquals(CollectedBlocks.readAll(across.inputStream()), bytes);
     across.release();
     assertThrows(IllegalStateException.class, () -> across.copyTo(ByteBuffer.allocate(40)));
   }
@@ -94,7 +94,7 @@ class ArenaBatchTest {
     assertEquals(Arrays.asList("0+1", "3+1"), arena.slices);
     assertThrows(IllegalStateException.class, () -> batch.take(0));
     assertEquals(Arrays.asList("0+1", "3+1"), arena.slices, "a refused take changes nothing");
-    assertArrayEquals(FakeArena.bytes(2, 0, 10), Arrays.copyOfRange(Collected.readAll(second.inputStream()), 5, 15));
+    assertArrayEquals(FakeArena.bytes(2, 0, 10), Arrays.copyOfRange(CollectedBlocks.readAll(second.inputStream()), 5, 15));
     empty.release();
     second.release();
     assertEquals(Arrays.asList("0+1", "3+1", "1+2"), arena.slices);

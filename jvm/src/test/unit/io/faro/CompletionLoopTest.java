@@ -30,8 +30,8 @@ class CompletionLoopTest {
 
   @Test
   void recordsReachTheirListenersInOrder() throws Exception {
-    Collected one = new Collected(3);
-    Collected two = new Collected(1);
+    CollectedBlocks one = new CollectedBlocks(3);
+    CollectedBlocks two = new CollectedBlocks(1);
     FetchHandle handle = begin(1, 3, one);
     begin(2, 1, two);
     deliver(
@@ -66,7 +66,7 @@ class CompletionLoopTest {
 
   @Test
   void aListenerThatThrowsLosesNothingButItsOwn() throws Exception {
-    Collected fine = new Collected(1);
+    CollectedBlocks fine = new CollectedBlocks(1);
     FetchHandle broken = begin(1, 2, new FetchListener() {
       @Override
       public void onBlocks(BlockBatch batch) {
@@ -101,8 +101,8 @@ class CompletionLoopTest {
 
   @Test
   void aRecordThatCannotBeDecodedFailsItsFetchOnly() throws Exception {
-    Collected one = new Collected(1);
-    Collected two = new Collected(1);
+    CollectedBlocks one = new CollectedBlocks(1);
+    CollectedBlocks two = new CollectedBlocks(1);
     begin(1, 1, one);
     begin(2, 1, two);
     deliver(
@@ -127,7 +127,7 @@ class CompletionLoopTest {
 
   @Test
   void theEndOfAnEndpointEndsItsFetchesOnce() throws Exception {
-    Collected half = new Collected(3);
+    CollectedBlocks half = new CollectedBlocks(3);
     FetchHandle handle = begin(1, 3, half);
     deliver(new RecordWriter().request(1).block(0).more().bytes());
     CompletionLoop.abandonRest(requests, "over");

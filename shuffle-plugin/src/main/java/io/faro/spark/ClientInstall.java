@@ -7,14 +7,14 @@ import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
 import io.faro.spark.fetch.FetchTargets;
 import io.faro.spark.fetch.RateLimitedLog;
-import io.faro.spark.fetch.SparksShuffles;
+import io.faro.spark.fetch.SparkShuffles;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.peers.EndpointCards;
 import io.faro.spark.peers.Peers;
 import io.faro.spark.peers.PerHost;
 import io.faro.spark.peers.ReplicaCards;
 import io.faro.spark.peers.ServiceCards;
-import io.faro.spark.read.Lender;
+import io.faro.spark.read.LoanClient;
 import io.faro.spark.read.RowReaders;
 import io.faro.spark.service.LentOutputs;
 import io.faro.spark.service.ServiceLink;
@@ -53,7 +53,7 @@ final class ClientInstall {
   private final SparkEnv env;
   private final Endpoint endpoint;
   private final MapOutputs outputs;
-  private final SparksShuffles sparks;
+  private final SparkShuffles sparks;
   private final EndpointCards cards;
   private final Threads threads;
   private final PluginCounters counters;
@@ -85,7 +85,7 @@ final class ClientInstall {
   }
 
   ClientInstall(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, Endpoint endpoint, MapOutputs outputs,
-      SparksShuffles sparks, EndpointCards cards, Threads threads, PluginCounters counters, ServiceLink service) {
+      SparkShuffles sparks, EndpointCards cards, Threads threads, PluginCounters counters, ServiceLink service) {
     this.log = log;
     this.sparkConf = sparkConf;
     this.conf = conf;
@@ -146,7 +146,7 @@ final class ClientInstall {
     FaroBlockStoreClient faroClient = new FaroBlockStoreClient(
         spark, closesSpark, conf, targets, fallBack, new DownloadFiles(sparkConf, threads.files), sparks);
     client = faroClient;
-    Lender lender = service == null ? Lender.NONE : new LentOutputs(service, endpoint, counters);
+    LoanClient lender = service == null ? LoanClient.NONE : new LentOutputs(service, endpoint, counters);
     readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs, lender,
         counters.rowReaders::increment, counters.groupedReaders::increment, counters::declined);
     long longest = TimeUnit.MILLISECONDS.toNanos(conf.requestTimeoutMillis) * UNRESPONSIVE_TIMEOUTS;

@@ -34,7 +34,7 @@ final class DriverPluginImpl implements DriverPlugin {
     context = sparkContext;
     process = new FaroProcess(
         conf, true, UnsupportedSettings.behindAnotherManager(conf), OtherManager::files,
-        Switch::leavesTask);
+        SessionToggle::leavesTask);
     for (Key<?> key : new Key<?>[] {FaroKeys.READER, FaroKeys.WRITER}) {
       if (conf.contains(key.name)) {
         LOG.info("Faro ignores {}: {} has its own", key.name, OtherManager.setting(conf));

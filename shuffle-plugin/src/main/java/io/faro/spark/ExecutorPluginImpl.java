@@ -40,7 +40,7 @@ final class ExecutorPluginImpl implements ExecutorPlugin {
     }
     process = new FaroProcess(
         conf, false, UnsupportedSettings.behindAnotherManager(conf), OtherManager::files,
-        Switch::leavesTask);
+        SessionToggle::leavesTask);
     if (!process.mayRun) {
       process.awaitOpen();
       process = null;

@@ -5,7 +5,7 @@ import io.faro.Faro;
 import io.faro.OutputFiles;
 import io.faro.StagedOutput;
 import io.faro.spark.conf.FaroConf;
-import io.faro.spark.fetch.SparksShuffles;
+import io.faro.spark.fetch.SparkShuffles;
 import io.faro.spark.metrics.FaroSource;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reporter;
@@ -57,7 +57,7 @@ final class FaroExecutor {
   private final RowWriters writers;
 
   private FaroExecutor(Logger log, SparkConf sparkConf, FaroConf conf, SparkEnv env, Endpoint endpoint,
-      MapOutputs outputs, SparksShuffles sparks, RowBlocks rowBlocks) {
+      MapOutputs outputs, SparkShuffles sparks, RowBlocks rowBlocks) {
     this.log = log;
     this.outputs = outputs;
     this.conf = conf;
@@ -77,7 +77,7 @@ final class FaroExecutor {
   }
 
   static FaroExecutor open(Logger log, SparkConf sparkConf, FaroConf conf,
-      Supplier<IndexShuffleBlockResolver> resolver, SparksShuffles sparks, RowBlocks rowBlocks) throws Exception {
+      Supplier<IndexShuffleBlockResolver> resolver, SparkShuffles sparks, RowBlocks rowBlocks) throws Exception {
     SparkEnv env = SparkEnv.get();
     MapOutputs outputs = new MapOutputs(resolver);
     Endpoint endpoint = EndpointStart.start(log, conf, env, outputs);

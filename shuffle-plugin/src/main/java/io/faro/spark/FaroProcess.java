@@ -9,7 +9,7 @@ import io.faro.spark.conf.FaroKeys;
 import io.faro.spark.conf.Key;
 import io.faro.spark.conf.SparkSettings;
 import io.faro.spark.conf.UnsupportedSettings;
-import io.faro.spark.fetch.SparksShuffles;
+import io.faro.spark.fetch.SparkShuffles;
 import io.faro.spark.metrics.Reporter;
 import io.faro.spark.metrics.Traffic;
 import io.faro.spark.service.UnkeptOutputs;
@@ -52,7 +52,7 @@ final class FaroProcess {
   private final String otherVersion;
   private final List<String> unsupported;
   private final Supplier<IndexShuffleBlockResolver> files;
-  private final SparksShuffles sparks;
+  private final SparkShuffles sparks;
   /**
    * The executor's endpoint and client: {@code null} while the executor starts, then what it became. Completed with
    * {@code null}: stopped before it was opened.
@@ -69,7 +69,7 @@ final class FaroProcess {
    * fetches nothing.
    */
   FaroProcess(SparkConf sparkConf, boolean isDriver, List<String> unsupported,
-      Supplier<IndexShuffleBlockResolver> files, SparksShuffles sparks) {
+      Supplier<IndexShuffleBlockResolver> files, SparkShuffles sparks) {
     this.sparkConf = sparkConf;
     this.unsupported = unsupported;
     this.files = files;

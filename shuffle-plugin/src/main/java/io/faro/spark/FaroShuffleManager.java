@@ -3,7 +3,7 @@ package io.faro.spark;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.UnsupportedSettings;
 import io.faro.spark.read.RowReaders;
-import io.faro.spark.service.ServicesOfDriver;
+import io.faro.spark.service.NodeServicesHolder;
 import io.faro.spark.ui.FaroUi;
 import io.faro.spark.write.CommittingWriter;
 import io.faro.spark.write.RowShuffleWriter;
@@ -40,7 +40,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
   /** The ids of shuffles that {@code spark.faro.enabled=false} leaves to Spark, as far as tasks read them here. */
   private final Set<Integer> sparks = ConcurrentHashMap.newKeySet();
   /** {@code null} in an executor. */
-  private final Switch choice;
+  private final SessionToggle choice;
   /** Guarded by this. */
   private UiState uiState;
   /** The tab once the state is OPENED; null if Spark refused it. */
@@ -59,7 +59,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
     super(conf);
     process = new FaroProcess(conf, isDriver, UnsupportedSettings.of(conf), super::shuffleBlockResolver,
         sparks::contains);
-    choice = isDriver ? new Switch(process.conf.enabled, process.conf.security.forbidsSparksFetch) : null;
+    choice = isDriver ? new SessionToggle(process.conf.enabled, process.conf.security.forbidsSparksFetch) : null;
     if (isDriver && !process.isOff()) {
       ExecutorClassPath.check(conf);
     }
@@ -87,14 +87,14 @@ public final class FaroShuffleManager extends SortShuffleManager {
     if (leaves && tab != null) {
       tab.leftToSpark(shuffleId);
     }
-    ServicesOfDriver.registered(shuffleId, leaves);
-    return leaves ? SparksHandles.of(handle) : handle;
+    NodeServicesHolder.registered(shuffleId, leaves);
+    return leaves ? SparkShuffleHandles.of(handle) : handle;
   }
 
   @Override
   public <K, V> ShuffleWriter<K, V> getWriter(
       ShuffleHandle handle, long mapId, TaskContext context, ShuffleWriteMetricsReporter metrics) {
-    if (SparksHandles.has(handle)) {
+    if (SparkShuffleHandles.has(handle)) {
       return super.getWriter(handle, mapId, context, metrics);
     }
     // Opened before the output exists: a peer that learns of the output then finds this executor's card.
@@ -138,7 +138,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
   @Override
   public <K, C> ShuffleReader<K, C> getReader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
       int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
-    if (SparksHandles.has(handle)) {
+    if (SparkShuffleHandles.has(handle)) {
       // Before the reader is there: the block client asks for it.
       sparks.add(handle.shuffleId());
       return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);

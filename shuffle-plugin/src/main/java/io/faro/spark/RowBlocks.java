@@ -51,7 +51,7 @@ final class RowBlocks {
     String why = why(conf);
     if (why == null) {
       SparkEnv env = SparkEnv.get();
-      why = why(SparksCodec.install(env.serializerManager(), conf));
+      why = why(SparkCodec.install(env.serializerManager(), conf));
     }
     if (why == null) {
       state = State.ALLOWED;
@@ -82,7 +82,7 @@ final class RowBlocks {
     return null;
   }
 
-  private static String why(SparksCodec.Outcome outcome) {
+  private static String why(SparkCodec.Outcome outcome) {
     switch (outcome) {
       case INSTALLED:
       case THERE_ALREADY:

@@ -80,16 +80,16 @@ class SparksReaderTest {
   void whatIsNeitherLz4NorZstdStaysAsItIs() {
     SparkConf conf = new SparkConf(false).set("spark.io.compression.codec", "snappy");
     SerializerManager manager = new SerializerManager(new JavaSerializer(conf), conf);
-    assertEquals(SparksCodec.Outcome.OTHER_CODEC, SparksCodec.install(manager, conf));
-    assertEquals(SparksCodec.Outcome.NO_ACCESS,
-        SparksCodec.install(manager, conf.clone().set("spark.io.compression.codec", "no.such.Codec")));
+    assertEquals(SparkCodec.Outcome.OTHER_CODEC, SparkCodec.install(manager, conf));
+    assertEquals(SparkCodec.Outcome.NO_ACCESS,
+        SparkCodec.install(manager, conf.clone().set("spark.io.compression.codec", "no.such.Codec")));
     for (String known : new String[] {null, "lz4", "org.apache.spark.io.LZ4CompressionCodec", "zstd",
         "org.apache.spark.io.ZStdCompressionCodec"}) {
       SparkConf with = known == null ? conf.clone().remove("spark.io.compression.codec")
           : conf.clone().set("spark.io.compression.codec", known);
       SerializerManager of = new SerializerManager(new JavaSerializer(with), with);
-      assertEquals(SparksCodec.Outcome.INSTALLED, SparksCodec.install(of, with));
-      assertEquals(SparksCodec.Outcome.THERE_ALREADY, SparksCodec.install(of, with));
+      assertEquals(SparkCodec.Outcome.INSTALLED, SparkCodec.install(of, with));
+      assertEquals(SparkCodec.Outcome.THERE_ALREADY, SparkCodec.install(of, with));
     }
   }
 }

@@ -61,8 +61,8 @@ public final class PackingManager extends SortShuffleManager {
   @Override
   public <K, C> ShuffleReader<K, C> getReader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
       int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
-    if (installs && SparksCodec.install().ordinal() > SparksCodec.Outcome.THERE_ALREADY.ordinal()) {
-      throw new IllegalStateException("no codec for row blocks: " + SparksCodec.install());
+    if (installs && SparkCodec.install().ordinal() > SparkCodec.Outcome.THERE_ALREADY.ordinal()) {
+      throw new IllegalStateException("no codec for row blocks: " + SparkCodec.install());
     }
     return super.getReader(handle, startMapIndex, endMapIndex, startPartition, endPartition, context, metrics);
   }

@@ -46,7 +46,7 @@ public final class BarrierTeam {
       String[] ids = context.allGather(member.bootstrapId());
       GroupedAllReduce team = member.join(context.partitionId(), Arrays.asList(ids), settings);
       // Not a lambda: this method has an overload with a Scala function, which differs between Scala versions.
-      ((TaskContext) context).addTaskCompletionListener(new Leaving(team));
+      ((TaskContext) context).addTaskCompletionListener(new LeaveOnCompletion(team));
       team.cancelWhen(context::isInterrupted);
       return team;
     }
@@ -68,10 +68,10 @@ public final class BarrierTeam {
   }
 
   /** Closes the team when the task ends, also with an error. */
-  private static final class Leaving implements TaskCompletionListener {
+  private static final class LeaveOnCompletion implements TaskCompletionListener {
     private final GroupedAllReduce team;
 
-    Leaving(GroupedAllReduce team) {
+    LeaveOnCompletion(GroupedAllReduce team) {
       this.team = team;
     }
 

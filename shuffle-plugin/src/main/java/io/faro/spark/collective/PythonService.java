@@ -59,7 +59,7 @@ final class PythonService implements Runnable {
       hex.append(String.format("%02x", one));
     }
     PythonService service = new PythonService(team, hex.toString().getBytes(StandardCharsets.US_ASCII));
-    context.addTaskCompletionListener(new Closing(service.port));
+    context.addTaskCompletionListener(new CloseOnCompletion(service.port));
     Thread thread = new Thread(service, "faro-python-" + context.partitionId());
     thread.setDaemon(true);
     thread.start();
@@ -169,10 +169,10 @@ final class PythonService implements Runnable {
   }
 
   /** Ends the waiting for a worker with its task. */
-  private static final class Closing implements TaskCompletionListener {
+  private static final class CloseOnCompletion implements TaskCompletionListener {
     private final WorkerPort port;
 
-    Closing(WorkerPort port) {
+    CloseOnCompletion(WorkerPort port) {
       this.port = port;
     }
 

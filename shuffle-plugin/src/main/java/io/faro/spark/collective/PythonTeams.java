@@ -30,7 +30,7 @@ public final class PythonTeams {
     // Checks the values on the driver. Settings is not serializable, so each task makes its own.
     settings(mode, group, seed, nanPolicy, timeoutMillis);
     FlatMapFunction<Iterator<byte[]>, byte[]> join =
-        records -> new Joining(records, settings(mode, group, seed, nanPolicy, timeoutMillis));
+        records -> new JoiningRecords(records, settings(mode, group, seed, nanPolicy, timeoutMillis));
     return batches.mapPartitions(join, true);
   }
 
@@ -44,12 +44,12 @@ public final class PythonTeams {
   }
 
   /** Joins in the task, when it reads its first record. */
-  private static final class Joining implements Iterator<byte[]> {
+  private static final class JoiningRecords implements Iterator<byte[]> {
     private final Iterator<byte[]> records;
     /** Null once the team is joined. */
     private Settings settings;
 
-    Joining(Iterator<byte[]> records, Settings settings) {
+    JoiningRecords(Iterator<byte[]> records, Settings settings) {
       this.records = records;
       this.settings = settings;
     }

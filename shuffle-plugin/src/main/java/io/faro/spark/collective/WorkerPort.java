@@ -36,7 +36,7 @@ final class WorkerPort implements Closeable {
   private final ServerSocketChannel server;
   private final SelectionKey listening;
   /** The oldest first. */
-  private final ArrayDeque<Stranger> strangers = new ArrayDeque<>();
+  private final ArrayDeque<UnauthenticatedClient> strangers = new ArrayDeque<>();
 
   /** {@code proofNanos}: what a connection has to send its token. */
   WorkerPort(byte[] token, long proofNanos) throws IOException {
@@ -69,7 +69,7 @@ final class WorkerPort implements Closeable {
       return null;
     } finally {
       close();
-      strangers.forEach(Stranger::end);
+      strangers.forEach(UnauthenticatedClient::end);
     }
   }
 
@@ -78,7 +78,7 @@ final class WorkerPort implements Closeable {
     if (listening.isValid() && listening.interestOps() == 0) {
       return TimeUnit.NANOSECONDS.toMillis(PAUSE_NANOS);
     }
-    Stranger oldest = strangers.peekFirst();
+    UnauthenticatedClient oldest = strangers.peekFirst();
     return oldest == null ? 0 : Math.max(1, TimeUnit.NANOSECONDS.toMillis(oldest.deadline - System.nanoTime()) + 1);
   }
 
@@ -91,7 +91,7 @@ final class WorkerPort implements Closeable {
       if (key == listening) {
         accept();
       } else if (key.isValid()) {
-        Stranger stranger = (Stranger) key.attachment();
+        UnauthenticatedClient stranger = (UnauthenticatedClient) key.attachment();
         if (stranger.proves(token)) {
           strangers.remove(stranger);
           key.cancel();
@@ -118,7 +118,7 @@ final class WorkerPort implements Closeable {
       if (strangers.size() == MOST) {
         strangers.removeFirst().end();
       }
-      Stranger stranger = new Stranger(channel, token.length, System.nanoTime() + proofNanos);
+      UnauthenticatedClient stranger = new UnauthenticatedClient(channel, token.length, System.nanoTime() + proofNanos);
       strangers.addLast(stranger);
       channel.configureBlocking(false);
       channel.register(selector, SelectionKey.OP_READ, stranger);
@@ -146,12 +146,12 @@ final class WorkerPort implements Closeable {
   }
 
   /** A connection that has not sent all of its token. */
-  private static final class Stranger {
+  private static final class UnauthenticatedClient {
     final SocketChannel channel;
     final long deadline;
     private final ByteBuffer sent;
 
-    Stranger(SocketChannel channel, int bytes, long deadline) {
+    UnauthenticatedClient(SocketChannel channel, int bytes, long deadline) {
       this.channel = channel;
       this.deadline = deadline;
       sent = ByteBuffer.allocate(bytes);

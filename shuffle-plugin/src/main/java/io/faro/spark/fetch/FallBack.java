@@ -39,7 +39,7 @@ public final class FallBack {
   }
 
   /** Blocks of one request for which the listener has not been called. */
-  static final class Undelivered {
+  static final class UndeliveredBlocks {
     final PeerKey peer;
     final String[] blocks;
     final BlockFetchingListener listener;
@@ -47,7 +47,7 @@ public final class FallBack {
     final Reason reason;
     final Throwable cause;
 
-    Undelivered(PeerKey peer, String[] blocks, BlockFetchingListener listener, DownloadFileManager files, Reason reason,
+    UndeliveredBlocks(PeerKey peer, String[] blocks, BlockFetchingListener listener, DownloadFileManager files, Reason reason,
         Throwable cause) {
       this.peer = peer;
       this.blocks = blocks;
@@ -59,7 +59,7 @@ public final class FallBack {
   }
 
   /** {@code onTaskThread}: the calling thread is the task's, on which Spark's own fetch may block as without Faro. */
-  void take(Undelivered lost, boolean onTaskThread) {
+  void take(UndeliveredBlocks lost, boolean onTaskThread) {
     if (never) {
       for (String block : lost.blocks) {
         fail(lost.listener, block, new FaroFetchException(block, lost, fabric, why));
@@ -84,7 +84,7 @@ public final class FallBack {
     }
   }
 
-  private void warn(Undelivered lost) {
+  private void warn(UndeliveredBlocks lost) {
     if (lost.reason == Reason.PEER_BACKOFF || lost.reason == Reason.EXECUTOR_GONE) {
       // The failure that caused the back-off was logged; an executor that ends is nothing to warn of.
       return;
@@ -94,7 +94,7 @@ public final class FallBack {
         + (lost.cause == null ? "" : " (" + lost.cause + ")") + ": " + lost.reason.hint);
   }
 
-  private void fetchBySpark(Undelivered lost) {
+  private void fetchBySpark(UndeliveredBlocks lost) {
     try {
       spark.fetchBlocks(
           lost.peer.host, lost.peer.port, lost.peer.executor, lost.blocks, lost.listener, lost.files);
@@ -104,7 +104,7 @@ public final class FallBack {
     }
   }
 
-  private void failAll(Undelivered lost, Throwable cause) {
+  private void failAll(UndeliveredBlocks lost, Throwable cause) {
     for (String block : lost.blocks) {
       fail(lost.listener, block, cause);
     }

@@ -35,14 +35,14 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
   private final FetchTargets targets;
   private final FallBack fallBack;
   private final DownloadFiles toFile;
-  private final SparksShuffles sparks;
+  private final SparkShuffles sparks;
   private final TaskFetches tasks = new TaskFetches();
   private volatile boolean detached;
   private boolean closed;
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
   public FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FetchTargets targets,
-      FallBack fallBack, DownloadFiles toFile, SparksShuffles sparks) {
+      FallBack fallBack, DownloadFiles toFile, SparkShuffles sparks) {
     this.spark = spark;
     this.closesSpark = closesSpark;
     this.conf = conf;
@@ -67,7 +67,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
     PeerKey peer = new PeerKey(execId, host, port);
     TaskFetches.Task task = tasks.current();
     if (task != null && task.asksAgain(listener, ids) && !conf.never) {
-      fallBack.take(new FallBack.Undelivered(peer, blockIds, listener, files, Reason.ASKED_AGAIN, null), true);
+      fallBack.take(new FallBack.UndeliveredBlocks(peer, blockIds, listener, files, Reason.ASKED_AGAIN, null), true);
       return;
     }
     if (files != null) {

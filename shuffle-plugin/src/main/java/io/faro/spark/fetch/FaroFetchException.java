@@ -10,7 +10,7 @@ public final class FaroFetchException extends IOException {
   private final String executor;
   private final String hostPort;
 
-  FaroFetchException(String block, FallBack.Undelivered lost, String fabric, String why) {
+  FaroFetchException(String block, FallBack.UndeliveredBlocks lost, String fabric, String why) {
     super(
         block + " was not delivered by Faro from " + lost.peer + " (spark.faro.fabric=" + fabric + "): "
             + lost.reason.key + (lost.cause == null ? "" : ": " + lost.cause) + "; " + lost.reason.hint

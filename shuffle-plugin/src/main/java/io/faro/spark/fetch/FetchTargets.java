@@ -71,11 +71,11 @@ public final class FetchTargets {
     if (replicas != null) {
       Target copies = new Target(replicas.peers, place -> "service " + place.port + " with copies of " + peer.host,
           call -> counters.traffic.fromReplicas(peer.host, call.delivered));
-      last = new FromReplicas(ids, receiver, counters,
+      last = new ReplicaFetcher(ids, receiver, counters,
           (shuffle, map) -> replicas.hosts.copiesOf(peer.executor, shuffle, map),
           (place, part, from) -> copies.start(ReplicaCards.peer(place), part, from, task));
     }
-    Receiver first = new FromService(ids, last, counters,
+    Receiver first = new NodeServiceFetcher(ids, last, counters,
         (rest, receives) -> executors.start(peer, rest, receives, task));
     services.start(peer, ids, first, task);
   }

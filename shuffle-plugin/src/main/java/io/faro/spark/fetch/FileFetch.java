@@ -57,7 +57,7 @@ final class FileFetch {
   private void leave(int at, Reason reason, Throwable cause, boolean onTaskThread) {
     String[] left = new String[ids.count() - at];
     Arrays.setAll(left, i -> ids.name(at + i));
-    fallBack.take(new FallBack.Undelivered(peer, left, listener, files, reason, cause), onTaskThread);
+    fallBack.take(new FallBack.UndeliveredBlocks(peer, left, listener, files, reason, cause), onTaskThread);
   }
 
   private enum State {

@@ -27,7 +27,7 @@ final class ListenerReceiver implements Receiver {
 
   @Override
   public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
-    fallBack.take(new FallBack.Undelivered(peer, blocks, listener, null, reason, cause), onTaskThread);
+    fallBack.take(new FallBack.UndeliveredBlocks(peer, blocks, listener, null, reason, cause), onTaskThread);
   }
 
   @Override

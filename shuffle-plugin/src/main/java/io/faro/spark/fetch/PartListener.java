@@ -43,7 +43,7 @@ final class PartListener implements BlockFetchingListener, Receiver {
 
   @Override
   public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
-    fallBack.take(new FallBack.Undelivered(peer, blocks, this, null, reason, cause), onTaskThread);
+    fallBack.take(new FallBack.UndeliveredBlocks(peer, blocks, this, null, reason, cause), onTaskThread);
   }
 
   @Override

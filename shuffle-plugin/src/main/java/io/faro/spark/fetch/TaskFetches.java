@@ -132,23 +132,23 @@ final class TaskFetches {
   }
 
   /** A listener's reader: Spark's listeners are anonymous classes in the fetch iterator. */
-  private static final ClassValue<Outer> READER = new ClassValue<Outer>() {
+  private static final ClassValue<OuterFetch> READER = new ClassValue<OuterFetch>() {
     @Override
-    protected Outer computeValue(Class<?> type) {
+    protected OuterFetch computeValue(Class<?> type) {
       try {
         Field field = type.getDeclaredField("$outer");
         field.setAccessible(true);
-        return new Outer(field);
+        return new OuterFetch(field);
       } catch (ReflectiveOperationException | RuntimeException e) {
-        return new Outer(null);
+        return new OuterFetch(null);
       }
     }
   };
 
-  private static final class Outer {
+  private static final class OuterFetch {
     private final Field field;
 
-    Outer(Field field) {
+    OuterFetch(Field field) {
       this.field = field;
     }
 

@@ -54,19 +54,19 @@ public final class PluginCounters {
 
   private final Map<Reason, LongAdder> byReason = new EnumMap<>(Reason.class);
   /** Tasks' reads of a shuffle that were left to Spark's reader. */
-  private final Map<Declined, LongAdder> declined = new EnumMap<>(Declined.class);
+  private final Map<ReaderDeclineReason, LongAdder> declined = new EnumMap<>(ReaderDeclineReason.class);
 
   /** Map tasks that were left to Spark's writer. */
-  private final Map<NotWritten, LongAdder> notWritten = new EnumMap<>(NotWritten.class);
+  private final Map<WriterDeclineReason, LongAdder> notWritten = new EnumMap<>(WriterDeclineReason.class);
 
   public PluginCounters() {
     for (Reason reason : Reason.values()) {
       byReason.put(reason, new LongAdder());
     }
-    for (Declined why : Declined.values()) {
+    for (ReaderDeclineReason why : ReaderDeclineReason.values()) {
       declined.put(why, new LongAdder());
     }
-    for (NotWritten why : NotWritten.values()) {
+    for (WriterDeclineReason why : WriterDeclineReason.values()) {
       notWritten.put(why, new LongAdder());
     }
   }
@@ -79,12 +79,12 @@ public final class PluginCounters {
   }
 
   /** Counts a read that is left to Spark's reader. */
-  public void declined(Declined why) {
+  public void declined(ReaderDeclineReason why) {
     declined.get(why).increment();
   }
 
   /** Counts a map task that is left to Spark's writer. */
-  public void notWritten(NotWritten why) {
+  public void notWritten(WriterDeclineReason why) {
     notWritten.get(why).increment();
   }
 

@@ -14,12 +14,12 @@ final class BlockPlaces implements ReadPlan.Places {
   private final BlockManager blocks;
   private final TaskContext context;
   private final HostDirectories directories;
-  private final Lender lender;
+  private final LoanClient lender;
   /** Executors whose outputs the node service of this host keeps. */
   private final Set<String> near;
   private final String own;
 
-  BlockPlaces(BlockManager blocks, TaskContext context, HostDirectories directories, Lender lender, Set<String> near) {
+  BlockPlaces(BlockManager blocks, TaskContext context, HostDirectories directories, LoanClient lender, Set<String> near) {
     this.blocks = blocks;
     this.context = context;
     this.directories = directories;

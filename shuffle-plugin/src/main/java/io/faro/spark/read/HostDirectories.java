@@ -77,7 +77,7 @@ final class HostDirectories {
     CompletableFuture<Map<String, String[]>> answer = new CompletableFuture<>();
     try {
       blocks.blockStoreClient().getHostLocalDirs(address.host(), address.port(), new String[] {executor}, answer);
-      return TaskWait.get(answer, context).get(executor);
+      return FetchWait.get(answer, context).get(executor);
     } catch (ExecutionException | UnsupportedOperationException e) {
       LOG.debug("The local directories of executor {} are not known", executor, e);
       return null;

@@ -26,16 +26,16 @@ final class LentFiles implements LocalFiles {
   static final int TRIES = 8;
 
   private final BlockManagerId address;
-  private final Lender lender;
+  private final LoanClient lender;
   private final LentPart.Files open;
-  private final NotLent notLent;
+  private final RefusedLoans notLent;
   /** Map outputs of this reader that the service has refused. */
   private final Set<Long> refused = new HashSet<>();
   /** The map output that was borrowed last, with those after it; {@code null}: none. */
   private Long borrowed;
 
   /** {@code open}: those of the endpoint that {@code lender} borrows for. */
-  LentFiles(BlockManagerId address, Lender lender, LentPart.Files open, NotLent notLent) {
+  LentFiles(BlockManagerId address, LoanClient lender, LentPart.Files open, RefusedLoans notLent) {
     this.address = address;
     this.lender = lender;
     this.open = open;

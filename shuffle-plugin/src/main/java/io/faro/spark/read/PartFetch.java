@@ -39,7 +39,7 @@ final class PartFetch {
     client.fetchAgain(address.host(), address.port(), address.executorId(), parts.only(at), listener);
     boolean taken = false;
     try {
-      ManagedBuffer bytes = TaskWait.get(arrival, context);
+      ManagedBuffer bytes = FetchWait.get(arrival, context);
       taken = true;
       return bytes;
     } catch (InterruptedException e) {

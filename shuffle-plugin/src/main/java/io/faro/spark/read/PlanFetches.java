@@ -20,7 +20,7 @@ final class PlanFetches {
   private final TaskContext context;
   private final ShuffleReadMetricsReporter metrics;
   private final ReaderEnd end;
-  private final NotLent notLent = new NotLent();
+  private final RefusedLoans notLent = new RefusedLoans();
   /** {@code null}: none is under way. */
   private FetchedBlocks current;
 

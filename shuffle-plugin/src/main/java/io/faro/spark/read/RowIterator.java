@@ -166,11 +166,11 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
     return whole;
   }
 
-  private interface Decoding {
+  private interface BlockDecoding {
     boolean run() throws IOException, FetchFailedException;
   }
 
-  private boolean decoding(Decoding decoding) {
+  private boolean decoding(BlockDecoding decoding) {
     if (!state.compareAndSet(State.IDLE, State.DECODING)) {
       throw new IllegalStateException("the task has ended");
     }

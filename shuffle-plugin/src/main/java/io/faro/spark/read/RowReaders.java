@@ -3,8 +3,8 @@ package io.faro.spark.read;
 import static java.util.stream.Collectors.toSet;
 
 import io.faro.Endpoint;
-import io.faro.spark.conf.FirstTime;
-import io.faro.spark.metrics.Declined;
+import io.faro.spark.conf.OncePerKey;
+import io.faro.spark.metrics.ReaderDeclineReason;
 import java.lang.reflect.Field;
 import java.util.Map;
 import java.util.Set;
@@ -33,18 +33,18 @@ public final class RowReaders {
   final PartClient client;
   final Endpoint endpoint;
   final OutputFinder outputs;
-  final Lender lender;
+  final LoanClient lender;
   final HostDirectories directories = new HostDirectories();
   private final HostLocalSwitch hostLocal = new HostLocalSwitch(directories);
   private final Runnable rowReaders;
   private final Runnable groupedReaders;
-  private final Consumer<Declined> declined;
-  private final FirstTime logged = new FirstTime();
+  private final Consumer<ReaderDeclineReason> declined;
+  private final OncePerKey logged = new OncePerKey();
   private volatile Field numFields;
 
   /** {@code wanted}: {@code spark.faro.reader} is auto; the last three count readers. */
   public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputFinder outputs,
-      Lender lender, Runnable rowReaders, Runnable groupedReaders, Consumer<Declined> declined) {
+      LoanClient lender, Runnable rowReaders, Runnable groupedReaders, Consumer<ReaderDeclineReason> declined) {
     this.conf = new ReaderConf(conf, wanted);
     this.client = client;
     this.endpoint = endpoint;
@@ -59,7 +59,7 @@ public final class RowReaders {
   public <K, C> ShuffleReader<K, C> reader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
       int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
     ShuffleDependency<?, ?, ?> dependency = ((BaseShuffleHandle<?, ?, ?>) handle).dependency();
-    Declined why = why(dependency);
+    ReaderDeclineReason why = why(dependency);
     int fields = why == null ? fields(dependency) : -1;
     if (why == null && fields < 0) {
       why = whyNotGrouped(dependency);
@@ -103,27 +103,27 @@ public final class RowReaders {
   }
 
   /** Returns the reason that rules out every reader of Faro's, or {@code null}. */
-  private Declined why(ShuffleDependency<?, ?, ?> dependency) {
+  private ReaderDeclineReason why(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.wanted) {
-      return Declined.SETTING;
+      return ReaderDeclineReason.SETTING;
     } else if (conf.encrypted) {
-      return Declined.ENCRYPTION;
+      return ReaderDeclineReason.ENCRYPTION;
     } else if (conf.oldProtocol) {
-      return Declined.OLD_PROTOCOL;
+      return ReaderDeclineReason.OLD_PROTOCOL;
     } else if (dependency.isShuffleMergeFinalizedMarked()) {
-      return Declined.PUSH_MERGED;
+      return ReaderDeclineReason.PUSH_MERGED;
     }
     return null;
   }
 
   /** Returns the reason that parts cannot be read as one stream, or {@code null}. */
-  private Declined whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
+  private ReaderDeclineReason whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.concatenates) {
-      return Declined.CODEC;
+      return ReaderDeclineReason.CODEC;
     } else if (!dependency.serializer().supportsRelocationOfSerializedObjects()) {
-      return Declined.SERIALIZER;
+      return ReaderDeclineReason.SERIALIZER;
     } else if (dependency.keyOrdering().isDefined() && !KeySorting.available()) {
-      return Declined.NO_ACCESS;
+      return ReaderDeclineReason.NO_ACCESS;
     }
     return null;
   }

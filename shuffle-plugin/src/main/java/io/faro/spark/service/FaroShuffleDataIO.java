@@ -24,26 +24,26 @@ public final class FaroShuffleDataIO extends LocalDiskShuffleDataIO {
     @Override
     public Map<String, String> initializeApplication() {
       Map<String, String> settings = super.initializeApplication();
-      ServicesOfDriver.start();
+      NodeServicesHolder.start();
       return settings;
     }
 
     /** Asked whenever an executor is lost. Spark 3.4 does not ask, and forgets what a lost executor had. */
     @Override
     public boolean supportsReliableStorage() {
-      return ServicesOfDriver.reliable();
+      return NodeServicesHolder.reliable();
     }
 
     @Override
     public void removeShuffle(int shuffleId, boolean blocking) {
       // First: executors say then what they still have.
-      ServicesOfDriver.removed(shuffleId);
+      NodeServicesHolder.removed(shuffleId);
       super.removeShuffle(shuffleId, blocking);
     }
 
     @Override
     public void cleanupApplication() {
-      ServicesOfDriver.stop();
+      NodeServicesHolder.stop();
       super.cleanupApplication();
     }
   }

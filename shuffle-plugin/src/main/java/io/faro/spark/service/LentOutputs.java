@@ -4,7 +4,7 @@ import io.faro.Endpoint;
 import io.faro.service.NodeService;
 import io.faro.service.ServiceException;
 import io.faro.spark.metrics.PluginCounters;
-import io.faro.spark.read.Lender;
+import io.faro.spark.read.LoanClient;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.Set;
@@ -15,7 +15,7 @@ import org.slf4j.LoggerFactory;
  * Map outputs that the node service of this host lends to this executor. The endpoint has the open files, a bounded
  * number of them, and closes them with their shuffle and with itself, so nothing of them belongs to a task.
  */
-public final class LentOutputs implements Lender {
+public final class LentOutputs implements LoanClient {
   private static final Logger LOG = LoggerFactory.getLogger(LentOutputs.class);
 
   private final ServiceConnection connection;

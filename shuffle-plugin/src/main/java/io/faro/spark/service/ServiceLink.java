@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * An executor's link to the node service of its host: registers, tells the driver, and connects again after the service
- * was restarted. {@link ServiceConnection} has its state, {@link HandOver} hands outputs over, {@link CopiesElsewhere}
+ * was restarted. {@link ServiceConnection} has its state, {@link HandOver} hands outputs over, {@link ReplicaLocations}
  * sees to copies on other hosts. Where anything fails, the executor serves its outputs by itself, as without a service.
  */
 public final class ServiceLink {
@@ -40,7 +40,7 @@ public final class ServiceLink {
   private final ServiceHosts hosts;
   private final ServiceConnection connection = new ServiceConnection();
   private final HandOver outputs;
-  private final CopiesElsewhere copies;
+  private final ReplicaLocations copies;
   // The following fields are used only by the thread that connects.
   private boolean awaitsEnd;
   /** The service's card when it was last there. */
@@ -57,7 +57,7 @@ public final class ServiceLink {
     this.hosts = hosts;
     UnkeptOutputs unkept = new UnkeptOutputs(driver::unkept, UnkeptOutputs::thisTaskIsKilled);
     this.outputs = new HandOver(connection, unkept, files, kept, notKept);
-    this.copies = new CopiesElsewhere(connection, driver, hosts);
+    this.copies = new ReplicaLocations(connection, driver, hosts);
   }
 
   public DriverLink driver() {

@@ -16,9 +16,9 @@ final class ServiceRpcEndpoint implements RpcEndpoint {
   private static final Logger LOG = LoggerFactory.getLogger(ServiceRpcEndpoint.class);
 
   private final RpcEnv rpcEnv;
-  private final DriverServices services;
+  private final NodeServices services;
 
-  ServiceRpcEndpoint(RpcEnv rpcEnv, DriverServices services) {
+  ServiceRpcEndpoint(RpcEnv rpcEnv, NodeServices services) {
     this.rpcEnv = rpcEnv;
     this.services = services;
   }

@@ -46,9 +46,9 @@ final class Collector {
   private final IntToLongFunction queryOf;
   private final IntPredicate isSparks;
   private final StatusLog status;
-  private final Map<String, Waiting> waiting = new HashMap<>();
+  private final Map<String, WaitingAnswer> waiting = new HashMap<>();
   /** Includes executors that ended: their last report may come after that. */
-  private final Map<String, Known> executors = new LinkedHashMap<>();
+  private final Map<String, KnownExecutor> executors = new LinkedHashMap<>();
   private final Map<Integer, ShuffleFigures> shuffles = new LinkedHashMap<>();
   /** By host. */
   private final Map<String, ServiceFigures> services = new LinkedHashMap<>();
@@ -58,7 +58,7 @@ final class Collector {
   private long lastAsked;
   private boolean ending;
 
-  private static final class Known {
+  private static final class KnownExecutor {
     /** The number of the last report taken, and when it came. */
     long number;
     long reported;
@@ -69,11 +69,11 @@ final class Collector {
     ExecutorFigures figures;
   }
 
-  private static final class Waiting {
+  private static final class WaitingAnswer {
     final Runnable answer;
     final long since;
 
-    Waiting(Runnable answer, long since) {
+    WaitingAnswer(Runnable answer, long since) {
       this.answer = answer;
       this.since = since;
     }
@@ -98,9 +98,9 @@ final class Collector {
 
   /** {@code answer}, run once, requests the executor's next report; {@code null}: the executor does not wait. */
   synchronized void take(Report report, long timeMillis, Runnable answer) throws Exception {
-    Known known = executors.get(report.executor);
+    KnownExecutor known = executors.get(report.executor);
     if (known == null) {
-      known = new Known();
+      known = new KnownExecutor();
       makeRoom();
       executors.put(report.executor, known);
     }
@@ -111,13 +111,13 @@ final class Collector {
     }
     if (answer != null) {
       // A new question replaces one that the executor no longer waits for.
-      waiting.put(report.executor, new Waiting(answer, nanos.getAsLong()));
+      waiting.put(report.executor, new WaitingAnswer(answer, nanos.getAsLong()));
     }
   }
 
   private void makeRoom() {
     if (executors.size() >= FigureStore.MAX_EXECUTORS) {
-      Iterator<Known> old = executors.values().iterator();
+      Iterator<KnownExecutor> old = executors.values().iterator();
       while (old.hasNext()) {
         ExecutorFigures figures = old.next().figures;
         if (figures == null || figures.removed) {
@@ -128,7 +128,7 @@ final class Collector {
     }
   }
 
-  private void apply(Report report, Known known, long timeMillis) throws Exception {
+  private void apply(Report report, KnownExecutor known, long timeMillis) throws Exception {
     for (Map.Entry<Integer, Map<String, Long>> more : report.shuffles.entrySet()) {
       add(more.getKey(), more.getValue());
     }
@@ -202,7 +202,7 @@ final class Collector {
     store.put(sum);
   }
 
-  private void put(Known known, ExecutorFigures figures) throws Exception {
+  private void put(KnownExecutor known, ExecutorFigures figures) throws Exception {
     known.figures = figures;
     unlogged.put("e" + figures.executor, figures);
     store.put(figures);
@@ -212,7 +212,7 @@ final class Collector {
   synchronized void removed(String executor) throws Exception {
     // Not answered: the connection is closed, and Spark's RPC would log an error.
     waiting.remove(executor);
-    Known known = executors.get(executor);
+    KnownExecutor known = executors.get(executor);
     if (known != null && known.figures != null && !known.figures.removed) {
       totals.removed(known.figures);
       known.removed = nanos.getAsLong();
@@ -230,7 +230,7 @@ final class Collector {
   /** Requests the figures of all executors. */
   synchronized void ask() {
     lastAsked = nanos.getAsLong();
-    List<Waiting> all = new ArrayList<>(waiting.values());
+    List<WaitingAnswer> all = new ArrayList<>(waiting.values());
     waiting.clear();
     all.forEach(one -> one.answer.run());
   }
@@ -246,7 +246,7 @@ final class Collector {
     if (!ending) {
       status.tick(figures(), totals::sum);
     }
-    for (Known known : executors.values()) {
+    for (KnownExecutor known : executors.values()) {
       if (known.figures != null && known.figures.removed && now - known.removed >= SUMMARY_NANOS) {
         summarise(known, now);
       }
@@ -270,7 +270,7 @@ final class Collector {
 
   private Collection<ExecutorFigures> figures() {
     List<ExecutorFigures> all = new ArrayList<>(executors.size());
-    for (Known known : executors.values()) {
+    for (KnownExecutor known : executors.values()) {
       if (known.figures != null) {
         all.add(known.figures);
       }
@@ -278,7 +278,7 @@ final class Collector {
     return all;
   }
 
-  private void summarise(Known known, long now) {
+  private void summarise(KnownExecutor known, long now) {
     if (!known.summarised) {
       known.summarised = true;
       long end = known.figures.removed ? known.removed : now;

@@ -35,7 +35,7 @@ public final class FaroUi {
   private final FigureStore store;
   private final Totals totals = new Totals();
   private final Collector collector;
-  private final TaskWaits waits = new TaskWaits();
+  private final FetchWaits waits = new FetchWaits();
   private final AtomicBoolean attached = new AtomicBoolean();
   private final AtomicBoolean logged = new AtomicBoolean();
   private final ScheduledThreadPoolExecutor timer;

@@ -1,7 +1,7 @@
 package io.faro.spark.ui;
 
-import io.faro.spark.metrics.Declined;
-import io.faro.spark.metrics.NotWritten;
+import io.faro.spark.metrics.ReaderDeclineReason;
+import io.faro.spark.metrics.WriterDeclineReason;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.metrics.Summary;
 import java.util.Collection;
@@ -73,13 +73,13 @@ final class StatusLog {
             reason.key, reason.hint);
       }
     }
-    for (Declined why : Declined.values()) {
+    for (ReaderDeclineReason why : ReaderDeclineReason.values()) {
       long reads = grown(sum, "sparkReaders." + why.key);
       if (reads > 0) {
         logger.info("Faro: Spark's own reader made the rows in {} reads of a shuffle so far: {}", reads, why.text);
       }
     }
-    for (NotWritten why : NotWritten.values()) {
+    for (WriterDeclineReason why : WriterDeclineReason.values()) {
       long tasks = grown(sum, "sparkWriters." + why.key);
       if (tasks > 0) {
         logger.info("Faro: Spark's own writer wrote the output of {} map tasks so far: {}", tasks, why.text);

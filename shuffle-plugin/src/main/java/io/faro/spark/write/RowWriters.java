@@ -1,8 +1,8 @@
 package io.faro.spark.write;
 
 import io.faro.StagedOutput;
-import io.faro.spark.conf.FirstTime;
-import io.faro.spark.metrics.NotWritten;
+import io.faro.spark.conf.OncePerKey;
+import io.faro.spark.metrics.WriterDeclineReason;
 import java.lang.reflect.Field;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
@@ -32,8 +32,8 @@ public final class RowWriters {
   final WriterConf conf;
   private final Supplier<StagedOutput> stage;
   private final Runnable rowWriters;
-  private final Consumer<NotWritten> declined;
-  private final FirstTime logged = new FirstTime();
+  private final Consumer<WriterDeclineReason> declined;
+  private final OncePerKey logged = new OncePerKey();
   private final BooleanSupplier packs;
   private final LongConsumer rowBlocks;
   private volatile Field dataSize;
@@ -41,7 +41,7 @@ public final class RowWriters {
 
   /** The same without row blocks. */
   public RowWriters(SparkConf conf, boolean wanted, Supplier<StagedOutput> stage, Runnable rowWriters,
-      Consumer<NotWritten> declined) {
+      Consumer<WriterDeclineReason> declined) {
     this(conf, wanted, () -> false, stage, rowWriters, declined, blocks -> { });
   }
 
@@ -50,7 +50,7 @@ public final class RowWriters {
    * stage}: gives what takes a data file's bytes, or {@code null}; the last three count writers and row blocks.
    */
   public RowWriters(SparkConf conf, boolean wanted, BooleanSupplier packs, Supplier<StagedOutput> stage,
-      Runnable rowWriters, Consumer<NotWritten> declined, LongConsumer rowBlocks) {
+      Runnable rowWriters, Consumer<WriterDeclineReason> declined, LongConsumer rowBlocks) {
     this.conf = new WriterConf(conf, wanted);
     this.packs = packs;
     this.rowBlocks = rowBlocks;
@@ -64,14 +64,14 @@ public final class RowWriters {
       ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver) {
     @SuppressWarnings("unchecked")
     ShuffleDependency<K, V, ?> dependency = ((BaseShuffleHandle<K, V, ?>) handle).dependency();
-    NotWritten why = why(dependency, context);
+    WriterDeclineReason why = why(dependency, context);
     SQLMetric size = null;
     if (why == null) {
       try {
         size = dataSize(dependency.serializer());
       } catch (ReflectiveOperationException | RuntimeException e) {
         LOG.debug("The metric of the data's size is not in {}", dependency.serializer(), e);
-        why = NotWritten.NO_ACCESS;
+        why = WriterDeclineReason.NO_ACCESS;
       }
     }
     if (why != null) {
@@ -92,24 +92,24 @@ public final class RowWriters {
   }
 
   /** Returns why Spark's own writer is to be used; {@code null}: it is not. */
-  private NotWritten why(ShuffleDependency<?, ?, ?> dependency, TaskContext context) {
+  private WriterDeclineReason why(ShuffleDependency<?, ?, ?> dependency, TaskContext context) {
     if (!conf.wanted) {
-      return NotWritten.SETTING;
+      return WriterDeclineReason.SETTING;
     } else if (!dependency.serializer().getClass().getName().equals(ROW_SERIALIZER)) {
-      return NotWritten.SERIALIZER;
+      return WriterDeclineReason.SERIALIZER;
     } else if (dependency.mapSideCombine() || dependency.keyOrdering().isDefined()) {
-      return NotWritten.AGGREGATION;
+      return WriterDeclineReason.AGGREGATION;
     } else if (conf.encrypted) {
-      return NotWritten.ENCRYPTION;
+      return WriterDeclineReason.ENCRYPTION;
     } else if (conf.codec == null) {
-      return NotWritten.CODEC;
+      return WriterDeclineReason.CODEC;
     } else if (!PartitionSums.knows(conf.checksum)) {
-      return NotWritten.CHECKSUM;
+      return WriterDeclineReason.CHECKSUM;
     } else if (!PartitionLimit.allows(
         dependency.partitioner().numPartitions(), conf, context.taskMemoryManager().pageSizeBytes())) {
-      return NotWritten.PARTITIONS;
+      return WriterDeclineReason.PARTITIONS;
     } else if (!MapStatuses.available() || !RowSums.available()) {
-      return NotWritten.NO_ACCESS;
+      return WriterDeclineReason.NO_ACCESS;
     }
     return null;
   }

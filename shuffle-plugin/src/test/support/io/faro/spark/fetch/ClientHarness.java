@@ -145,7 +145,7 @@ final class ClientHarness {
   }
 
   /** A request whose peer's card has been found. */
-  FakeTransport.Started fetchStarted(String... blocks) {
+  FakeTransport.StartedFetch fetchStarted(String... blocks) {
     fetch(blocks);
     lookUps.runAll();
     return transport.last();

@@ -18,7 +18,7 @@ import java.util.function.IntFunction;
 
 /** A transport in which nothing happens but what the test makes happen. */
 final class FakeTransport implements FaroTransport {
-  final List<Started> started = new ArrayList<>();
+  final List<StartedFetch> started = new ArrayList<>();
   final List<FakeMemory> memory = new ArrayList<>();
   /** The peers that the endpoint backs off from. */
   final Set<Long> backedOff = new HashSet<>();
@@ -28,33 +28,33 @@ final class FakeTransport implements FaroTransport {
   FaroException refuse;
   RuntimeException takeFails;
 
-  static final class Started {
+  static final class StartedFetch {
     final long peer;
     final ShuffleIds ids;
     final FetchListener listener;
 
-    Started(long peer, ShuffleIds ids, FetchListener listener) {
+    StartedFetch(long peer, ShuffleIds ids, FetchListener listener) {
       this.peer = peer;
       this.ids = ids;
       this.listener = listener;
     }
   }
 
-  Started last() {
+  StartedFetch last() {
     return started.get(started.size() - 1);
   }
 
   /** The only block of a request arrives with this content. */
-  void arrive(Started fetch, String content) {
+  void arrive(StartedFetch fetch, String content) {
     arrive(fetch, 0, 1, at -> content);
   }
 
   /** Blocks {@code first} to {@code first + count - 1} arrive, each with its position as its content. */
-  void arrive(Started fetch, int first, int count, int... refused) {
+  void arrive(StartedFetch fetch, int first, int count, int... refused) {
     arrive(fetch, first, count, at -> "block " + at, refused);
   }
 
-  private void arrive(Started fetch, int first, int count, IntFunction<String> content, int... refused) {
+  private void arrive(StartedFetch fetch, int first, int count, IntFunction<String> content, int... refused) {
     fetch.listener.onBlocks(new BlockBatch() {
       @Override
       public long request() {
@@ -131,7 +131,7 @@ final class FakeTransport implements FaroTransport {
     if (refuse != null) {
       throw refuse;
     }
-    started.add(new Started(peer, ids, listener));
+    started.add(new StartedFetch(peer, ids, listener));
     return () -> cancelled++;
   }
 

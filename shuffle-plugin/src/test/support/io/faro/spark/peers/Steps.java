@@ -13,13 +13,13 @@ import java.util.function.LongSupplier;
 /** Time and threads in the hands of a test. */
 public final class Steps implements Timer, LongSupplier {
   private long nanos = 1_000_000_000_000L;
-  private final List<Timed> timed = new ArrayList<>();
+  private final List<TimedAction> timed = new ArrayList<>();
 
-  private static final class Timed {
+  private static final class TimedAction {
     final long at;
     final Runnable action;
 
-    Timed(long at, Runnable action) {
+    TimedAction(long at, Runnable action) {
       this.at = at;
       this.action = action;
     }
@@ -47,7 +47,7 @@ public final class Steps implements Timer, LongSupplier {
 
   @Override
   public void after(long millis, Runnable action) {
-    timed.add(new Timed(nanos + TimeUnit.MILLISECONDS.toNanos(millis), action));
+    timed.add(new TimedAction(nanos + TimeUnit.MILLISECONDS.toNanos(millis), action));
   }
 
   @Override
@@ -58,7 +58,7 @@ public final class Steps implements Timer, LongSupplier {
   public void pass(long duration, TimeUnit unit) {
     long end = nanos + unit.toNanos(duration);
     while (true) {
-      Timed next = timed.stream().filter(t -> t.at <= end).min(Comparator.comparingLong(t -> t.at)).orElse(null);
+      TimedAction next = timed.stream().filter(t -> t.at <= end).min(Comparator.comparingLong(t -> t.at)).orElse(null);
       if (next == null) {
         break;
       }

@@ -71,7 +71,7 @@ class SparkSettingsTest {
 
   @Test
   void theFirstTimeIsOnePerThing() {
-    FirstTime logged = new FirstTime();
+    OncePerKey logged = new OncePerKey();
     assertTrue(logged.of("a"));
     assertTrue(logged.of("b"));
     assertFalse(logged.of("a"));

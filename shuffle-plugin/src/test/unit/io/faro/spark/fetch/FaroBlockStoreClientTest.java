@@ -26,7 +26,7 @@ class FaroBlockStoreClientTest {
 
   @Test
   void deliversEveryBlockOnceAndKeepsNoReference() throws Exception {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(5));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(5));
     h.transport.arrive(fetch, 0, 2);
     h.transport.arrive(fetch, 2, 3);
     fetch.listener.onComplete();
@@ -66,7 +66,7 @@ class FaroBlockStoreClientTest {
     h.fetch(ClientHarness.blocks(10));
     h.lookUps.runAll();
     assertEquals(3, h.transport.started.size());
-    for (FakeTransport.Started fetch : h.transport.started) {
+    for (FakeTransport.StartedFetch fetch : h.transport.started) {
       h.transport.arrive(fetch, 0, fetch.ids.count());
       fetch.listener.onComplete();
     }
@@ -83,7 +83,7 @@ class FaroBlockStoreClientTest {
 
   @Test
   void afterAnErrorOnlyWhatWasNotDeliveredGoesToSpark() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(6));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(6));
     h.transport.arrive(fetch, 0, 2);
     fetch.listener.onError(2, 4, Failures.of(FetchError.CONNECTION_LOST, 2, 4));
     assertEquals(0, h.fallBackThreads.work.size(), "nothing is decided before the request is complete");
@@ -99,7 +99,7 @@ class FaroBlockStoreClientTest {
 
   @Test
   void blocksThatTheServerRefusesGoToSparkAndCauseNoBackOff() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(4));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(4));
     h.transport.arrive(fetch, 0, 4, 1, 3);
     fetch.listener.onComplete();
     h.fallBackThreads.runAll();
@@ -111,7 +111,7 @@ class FaroBlockStoreClientTest {
 
   @Test
   void aListenerThatThrowsGetsAFailureAndOthersGetTheirBlocks() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.listener.throwsOnSuccess = new IllegalStateException("first");
     h.listener.throwsOnFailure = new IllegalStateException("second");
     h.transport.arrive(fetch, 0, 1);
@@ -126,7 +126,7 @@ class FaroBlockStoreClientTest {
 
   @Test
   void aBlockThatCannotBeTakenGoesToSpark() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.transport.takeFails = new IllegalStateException("no memory");
     h.transport.arrive(fetch, 0, 1);
     h.transport.takeFails = null;
@@ -139,7 +139,7 @@ class FaroBlockStoreClientTest {
 
   @Test
   void aTaskThatIsOverLeavesNothingBehind() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(3));
     h.transport.arrive(fetch, 0, 1);
     h.listener.releaseAll();
     h.listener.taskIsOver = true;
@@ -161,7 +161,7 @@ class FaroBlockStoreClientTest {
 
   @Test
   void whenSparksFetchThrowsOnOurThreadTheBlocksFail() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.spark.fails = new IllegalStateException("no connection");
     fetch.listener.onComplete();
     h.fallBackThreads.runAll();
@@ -170,7 +170,7 @@ class FaroBlockStoreClientTest {
 
   @Test
   void whenStoppedTheBlocksFailRatherThanHang() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.fallBackThreads.stopped = true;
     fetch.listener.onComplete();
     assertEquals(new HashSet<>(ClientHarness.names(0, 1)), h.listener.failed.keySet());
@@ -179,7 +179,7 @@ class FaroBlockStoreClientTest {
   @Test
   void oneWarningForAPeerAndAReason() {
     for (int i = 0; i < 50; i++) {
-      FakeTransport.Started fetch = h.fetchStarted("shuffle_0_" + i + "_2");
+      FakeTransport.StartedFetch fetch = h.fetchStarted("shuffle_0_" + i + "_2");
       fetch.listener.onError(0, 1, Failures.of(FetchError.POOL_EXHAUSTED, 0, 1));
       fetch.listener.onComplete();
     }

@@ -15,7 +15,7 @@ class FetchCallTest {
 
   @Test
   void aBlockThatComesTwiceIsDeliveredOnce() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.transport.arrive(fetch, 0, 2);
     h.transport.arrive(fetch, 0, 2);
     fetch.listener.onComplete();
@@ -28,7 +28,7 @@ class FetchCallTest {
 
   @Test
   void whatComesAfterTheFallBackIsDropped() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(3));
     fetch.listener.onError(0, 3, Failures.of(FetchError.CORRUPT, 0, 3));
     fetch.listener.onComplete();
     h.transport.arrive(fetch, 0, 3);
@@ -42,7 +42,7 @@ class FetchCallTest {
 
   @Test
   void aRequestWithoutProgressIsEndedOnce() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(3));
     long longest = TimeUnit.SECONDS.toNanos(10);
     h.steps.pass(9, TimeUnit.SECONDS);
     h.transport.arrive(fetch, 0, 1);
@@ -74,7 +74,7 @@ class FetchCallTest {
 
   @Test
   void aRequestThatIsCompleteWithoutItsBlocksIsNotBelieved() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(3));
     h.transport.arrive(fetch, 0, 1);
     fetch.listener.onComplete();
     h.fallBackThreads.runAll();
@@ -84,7 +84,7 @@ class FetchCallTest {
 
   @Test
   void blocksBeyondTheRequestAreIgnored() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.transport.arrive(fetch, 1, 3);
     h.transport.arrive(fetch, -1, 1);
     fetch.listener.onComplete();

@@ -36,13 +36,13 @@ class FileFetchTest {
   }
 
   /** The request for that piece of {@code shuffle_0_<map>_2}. */
-  private static FakeTransport.Started asked(ClientHarness of, int map, int piece) {
+  private static FakeTransport.StartedFetch asked(ClientHarness of, int map, int piece) {
     return of.transport.started.stream().filter(each -> each.ids.map(0) == map && each.ids.piece() == piece)
         .findFirst().orElseThrow(() -> new AssertionError("piece " + piece + " of block " + map + " was not asked"));
   }
 
   private void arrive(int map, int piece, String content) {
-    FakeTransport.Started request = asked(h, map, piece);
+    FakeTransport.StartedFetch request = asked(h, map, piece);
     h.transport.arrive(request, content);
     request.listener.onComplete();
   }
@@ -121,7 +121,7 @@ class FileFetchTest {
     h.fileThreads.runAll();
     arrive(1, 1, "abcd");
     h.fileThreads.runAll();
-    FakeTransport.Started second = asked(h, 1, 2);
+    FakeTransport.StartedFetch second = asked(h, 1, 2);
     second.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
     second.listener.onComplete();
     h.fallBackThreads.runAll();
@@ -141,7 +141,7 @@ class FileFetchTest {
     fetch(h, 1);
     arrive(0, 1, "abcd");
     // The writing thread has not run yet.
-    FakeTransport.Started second = asked(h, 0, 2);
+    FakeTransport.StartedFetch second = asked(h, 0, 2);
     second.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
     second.listener.onComplete();
     h.fallBackThreads.runAll();
@@ -164,7 +164,7 @@ class FileFetchTest {
   void withFallbackNeverAFailureNamesTheBlock() {
     ClientHarness never = new ClientHarness(true);
     fetch(never, 1);
-    FakeTransport.Started first = asked(never, 0, 1);
+    FakeTransport.StartedFetch first = asked(never, 0, 1);
     first.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
     first.listener.onComplete();
     assertInstanceOf(FaroFetchException.class, never.listener.failed.get("shuffle_0_0_2"));

@@ -22,7 +22,7 @@ class NeverFallBackTest {
 
   @Test
   void whatWasNotDeliveredFailsWithEverythingOneNeedsToKnow() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(2));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(2));
     h.transport.arrive(fetch, 0, 1);
     fetch.listener.onError(1, 1, Failures.of(FetchError.UNREACHABLE, 1, 1));
     fetch.listener.onComplete();
@@ -44,7 +44,7 @@ class NeverFallBackTest {
   @Test
   void aFailedPeerIsAskedAgainAtOnce() {
     for (int i = 0; i < 3; i++) {
-      FakeTransport.Started fetch = h.fetchStarted("shuffle_0_" + i + "_2");
+      FakeTransport.StartedFetch fetch = h.fetchStarted("shuffle_0_" + i + "_2");
       fetch.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
       fetch.listener.onComplete();
       h.transport.backedOff.add(fetch.peer);

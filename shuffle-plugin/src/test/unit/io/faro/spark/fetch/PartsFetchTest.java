@@ -42,7 +42,7 @@ class PartsFetchTest {
     return parts;
   }
 
-  private FakeTransport.Started fetch(ClientHarness of, int count) {
+  private FakeTransport.StartedFetch fetch(ClientHarness of, int count) {
     of.client.fetch(ClientHarness.HOST, ClientHarness.PORT, ClientHarness.EXECUTOR, parts(count), listener);
     of.lookUps.runAll();
     return of.transport.started.isEmpty() ? null : of.transport.last();
@@ -64,7 +64,7 @@ class PartsFetchTest {
 
   @Test
   void partsArriveThroughFaroWithOneReference() {
-    FakeTransport.Started fetch = fetch(h, 3);
+    FakeTransport.StartedFetch fetch = fetch(h, 3);
     h.transport.arrive(fetch, 0, 3);
     fetch.listener.onComplete();
     assertEquals(3, arrived.size());
@@ -74,7 +74,7 @@ class PartsFetchTest {
 
   @Test
   void whatFaroDoesNotDeliverComesBySparksFetch() {
-    FakeTransport.Started fetch = fetch(h, 3);
+    FakeTransport.StartedFetch fetch = fetch(h, 3);
     h.transport.arrive(fetch, 1, 1);
     fetch.listener.onError(0, 3, Failures.of(FetchError.CORRUPT, 0, 3));
     fetch.listener.onComplete();
@@ -89,7 +89,7 @@ class PartsFetchTest {
   @Test
   void withNeverAPartThatIsNotDeliveredHasFailed() {
     ClientHarness never = new ClientHarness(true);
-    FakeTransport.Started fetch = fetch(never, 2);
+    FakeTransport.StartedFetch fetch = fetch(never, 2);
     never.transport.arrive(fetch, 0, 1);
     fetch.listener.onComplete();
     assertEquals(Collections.singleton(1), failed.keySet());

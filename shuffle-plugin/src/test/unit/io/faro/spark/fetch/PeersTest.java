@@ -23,7 +23,7 @@ class PeersTest {
     return "shuffle_0_" + next++ + "_2";
   }
 
-  private void fail(FakeTransport.Started fetch) {
+  private void fail(FakeTransport.StartedFetch fetch) {
     fetch.listener.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
     fetch.listener.onComplete();
     h.fallBackThreads.runAll();
@@ -214,8 +214,8 @@ class PeersTest {
   @Test
   void aSuccessEndsTheDoubt() {
     h.driverKnows = true;
-    FakeTransport.Started first = h.fetchStarted(block());
-    FakeTransport.Started second = h.fetchStarted(block());
+    FakeTransport.StartedFetch first = h.fetchStarted(block());
+    FakeTransport.StartedFetch second = h.fetchStarted(block());
     fail(first);
     h.transport.arrive(second, 0, 1);
     second.listener.onComplete();
@@ -226,7 +226,7 @@ class PeersTest {
 
   @Test
   void aFaultThatOnlyThisSideSeesIsToldToTheEndpoint() {
-    FakeTransport.Started lost = h.fetchStarted(block());
+    FakeTransport.StartedFetch lost = h.fetchStarted(block());
     lost.listener.onComplete();
     assertEquals(Collections.singletonList((long) '*'), h.transport.blamed, "a block without an answer");
     h.fetch(block());
@@ -237,7 +237,7 @@ class PeersTest {
     h.fetch(block());
     assertEquals(3, h.transport.blamed.size(), "a fetch that could not begin");
     h.transport.refuse = null;
-    FakeTransport.Started refused = h.fetchStarted(block());
+    FakeTransport.StartedFetch refused = h.fetchStarted(block());
     h.transport.arrive(refused, 0, 1, 0);
     refused.listener.onComplete();
     assertEquals(3, h.transport.blamed.size(), "the peer lacks the block");

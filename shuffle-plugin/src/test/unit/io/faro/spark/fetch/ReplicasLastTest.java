@@ -29,7 +29,7 @@ class ReplicasLastTest {
   /** The request of that number fails as when nobody listens. */
   private void refused(int number) {
     h.lookUps.runAll();
-    FakeTransport.Started fetch = h.transport.started.get(number);
+    FakeTransport.StartedFetch fetch = h.transport.started.get(number);
     fetch.listener.onError(0, fetch.ids.count(), Failures.of(FetchError.UNREACHABLE, 0, fetch.ids.count()));
     fetch.listener.onComplete();
     h.lookUps.runAll();
@@ -47,7 +47,7 @@ class ReplicasLastTest {
     refused(1);
     int asked = h.transport.started.size();
     assertTrue(asked > 3, "copies of 12 outputs are on more than one of three hosts");
-    for (FakeTransport.Started copies : h.transport.started.subList(2, asked)) {
+    for (FakeTransport.StartedFetch copies : h.transport.started.subList(2, asked)) {
       for (int i = 0; i < copies.ids.count(); i++) {
         assertEquals('0' + place(copies.ids.map(i), 0), copies.peer);
       }
@@ -66,12 +66,12 @@ class ReplicasLastTest {
     h.fetch(ClientHarness.blocks(1));
     refused(0);
     refused(1);
-    FakeTransport.Started first = h.transport.last();
+    FakeTransport.StartedFetch first = h.transport.last();
     assertEquals('0' + place(0, 0), first.peer);
     h.transport.arrive(first, 0, 1, 0);
     first.listener.onComplete();
     h.lookUps.runAll();
-    FakeTransport.Started second = h.transport.last();
+    FakeTransport.StartedFetch second = h.transport.last();
     assertEquals('0' + place(0, 1), second.peer);
     h.transport.arrive(second, "found");
     second.listener.onComplete();

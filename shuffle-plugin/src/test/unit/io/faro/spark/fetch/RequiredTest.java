@@ -22,7 +22,7 @@ class RequiredTest {
   }
 
   private static void fail(ClientHarness h) {
-    FakeTransport.Started fetch = h.fetchStarted("shuffle_0_0_2");
+    FakeTransport.StartedFetch fetch = h.fetchStarted("shuffle_0_0_2");
     fetch.listener.onError(0, 1, Failures.of(FetchError.UNREACHABLE, 0, 1));
     fetch.listener.onComplete();
     h.fallBackThreads.runAll();

@@ -25,9 +25,9 @@ class ServiceFirstTest {
     h.serviceCard = "service".getBytes(StandardCharsets.UTF_8);
   }
 
-  private FakeTransport.Started last(int peer) {
+  private FakeTransport.StartedFetch last(int peer) {
     h.lookUps.runAll();
-    FakeTransport.Started last = h.transport.last();
+    FakeTransport.StartedFetch last = h.transport.last();
     assertEquals(peer, last.peer);
     return last;
   }
@@ -35,7 +35,7 @@ class ServiceFirstTest {
   @Test
   void theServiceDeliversAndTheExecutorIsNotAsked() {
     h.fetch(ClientHarness.blocks(3));
-    FakeTransport.Started fetch = last(SERVICE);
+    FakeTransport.StartedFetch fetch = last(SERVICE);
     h.transport.arrive(fetch, 0, 3);
     fetch.listener.onComplete();
     assertEquals(3, h.listener.kept.size());
@@ -48,10 +48,10 @@ class ServiceFirstTest {
   @Test
   void whatTheServiceDoesNotHaveComesFromTheExecutor() throws IOException {
     h.fetch(ClientHarness.blocks(4));
-    FakeTransport.Started first = last(SERVICE);
+    FakeTransport.StartedFetch first = last(SERVICE);
     h.transport.arrive(first, 0, 4, 1, 3);
     first.listener.onComplete();
-    FakeTransport.Started second = last(EXECUTOR);
+    FakeTransport.StartedFetch second = last(EXECUTOR);
     assertEquals(2, second.ids.count());
     assertEquals("shuffle_0_3_2", second.ids.name(1));
     h.transport.arrive(second, 0, 2);
@@ -69,10 +69,10 @@ class ServiceFirstTest {
   @Test
   void theFiguresNameWhatServed() {
     h.fetch(ClientHarness.blocks(4));
-    FakeTransport.Started first = last(SERVICE);
+    FakeTransport.StartedFetch first = last(SERVICE);
     h.transport.arrive(first, 0, 4, 3);
     first.listener.onComplete();
-    FakeTransport.Started second = last(EXECUTOR);
+    FakeTransport.StartedFetch second = last(EXECUTOR);
     h.transport.arrive(second, 0, 1);
     second.listener.onComplete();
     Map<String, Long> blocks = new TreeMap<>();
@@ -87,10 +87,10 @@ class ServiceFirstTest {
   @Test
   void whatNeitherHasComesBySparksFetch() {
     h.fetch(ClientHarness.blocks(2));
-    FakeTransport.Started first = last(SERVICE);
+    FakeTransport.StartedFetch first = last(SERVICE);
     first.listener.onError(0, 2, Failures.of(FetchError.CONNECTION_LOST, 0, 2));
     first.listener.onComplete();
-    FakeTransport.Started second = last(EXECUTOR);
+    FakeTransport.StartedFetch second = last(EXECUTOR);
     second.listener.onError(0, 2, Failures.of(FetchError.CONNECTION_LOST, 0, 2));
     second.listener.onComplete();
     h.fallBackThreads.runAll();
@@ -103,7 +103,7 @@ class ServiceFirstTest {
   void anExecutorWithoutAServiceIsAskedItself() {
     h.serviceCard = null;
     h.fetch(ClientHarness.blocks(2));
-    FakeTransport.Started fetch = last(EXECUTOR);
+    FakeTransport.StartedFetch fetch = last(EXECUTOR);
     h.transport.arrive(fetch, 0, 2);
     fetch.listener.onComplete();
     assertEquals(2, h.listener.kept.size());
@@ -114,11 +114,11 @@ class ServiceFirstTest {
   @Test
   void aServiceThatFailsIsLeftAloneForAWhile() {
     h.fetch(ClientHarness.blocks(1));
-    FakeTransport.Started first = last(SERVICE);
+    FakeTransport.StartedFetch first = last(SERVICE);
     first.listener.onError(0, 1, Failures.of(FetchError.CONNECTION_LOST, 0, 1));
     first.listener.onComplete();
     h.transport.backedOff.add((long) SERVICE);
-    FakeTransport.Started second = last(EXECUTOR);
+    FakeTransport.StartedFetch second = last(EXECUTOR);
     h.transport.arrive(second, 0, 1);
     second.listener.onComplete();
     h.listener.releaseAll();

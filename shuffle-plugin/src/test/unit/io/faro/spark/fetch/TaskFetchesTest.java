@@ -60,7 +60,7 @@ class TaskFetchesTest {
 
   @Test
   void theRequestsOfATaskEndWithIt() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(3));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(3));
     h.transport.arrive(fetch, 0, 1);
     h.fetch("shuffle_0_9_2");
     assertEquals(2, h.transport.started.size());
@@ -90,7 +90,7 @@ class TaskFetchesTest {
 
   @Test
   void requestsThatEndedAreNotCancelled() {
-    FakeTransport.Started fetch = h.fetchStarted(ClientHarness.blocks(1));
+    FakeTransport.StartedFetch fetch = h.fetchStarted(ClientHarness.blocks(1));
     h.transport.arrive(fetch, 0, 1);
     fetch.listener.onComplete();
     endTask();

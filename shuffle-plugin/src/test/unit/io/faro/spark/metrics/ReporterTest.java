@@ -19,9 +19,9 @@ class ReporterTest {
   private final List<Report> asked = new ArrayList<>();
   private final List<Report> told = new ArrayList<>();
   private final List<Runnable> steps = new ArrayList<>();
-  private final Reporter reporter = new Reporter("1", "h", () -> counters, () -> "why", traffic, Fake::new, 1);
+  private final Reporter reporter = new Reporter("1", "h", () -> counters, () -> "why", traffic, FakeDriver::new, 1);
 
-  private final class Fake implements Reporter.Driver {
+  private final class FakeDriver implements Reporter.Driver {
     @Override
     public void ask(byte[] report) throws Exception {
       asked.add(Report.decode(report));

@@ -38,7 +38,7 @@ class GroupFetchTest {
   private final ReadPlan plan =
       new Blocks().of("1", 0, 3, 5, 6, 100).of("2", 3, 2, 5, 6, 100_000)
           .plan(new ReadPlan.Limits(1 << 20, 1 << 20, 1 << 20), false);
-  private final GroupFetch fetch = new GroupFetch(new Plain(), new Recorded(), plan.groups);
+  private final GroupFetch fetch = new GroupFetch(new PlainClient(), new RecordingClient(), plan.groups);
   private final BlockFetchingListener listener = new BlockFetchingListener() {
     @Override
     public void onBlockFetchSuccess(String block, ManagedBuffer data) {
@@ -54,7 +54,7 @@ class GroupFetchTest {
     }
   };
 
-  private final class Plain extends BlockStoreClient {
+  private final class PlainClient extends BlockStoreClient {
     @Override
     public void fetchBlocks(String at, int port, String executor, String[] blocks, BlockFetchingListener to,
         DownloadFileManager files) {
@@ -66,7 +66,7 @@ class GroupFetchTest {
     public void close() {}
   }
 
-  private final class Recorded implements PartClient {
+  private final class RecordingClient implements PartClient {
     @Override
     public void fetch(String at, int port, String executor, Parts wanted, Listener to) {
       host = at;

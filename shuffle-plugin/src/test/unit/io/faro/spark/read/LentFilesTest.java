@@ -26,14 +26,14 @@ class LentFilesTest {
 
   /** Map outputs that are lent. */
   private final Set<Long> there = new HashSet<>();
-  private final NotLent notLent = new NotLent();
+  private final RefusedLoans notLent = new RefusedLoans();
   private int questions;
   /** How many map outputs the last question named. */
   private int asked;
   /** What the next looks at the open files find: false, that others had them closed; after these they are open. */
   private final Deque<Boolean> looks = new ArrayDeque<>();
 
-  private final Lender lender = new Lender() {
+  private final LoanClient lender = new LoanClient() {
     @Override
     public Set<String> near(Collection<String> executors) {
       return Collections.emptySet();

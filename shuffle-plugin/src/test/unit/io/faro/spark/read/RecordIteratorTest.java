@@ -47,7 +47,7 @@ class RecordIteratorTest {
   private int handlesClosed;
   private Records blocks = new Records("lz4");
 
-  private final class Again implements PartClient {
+  private final class RepeatingClient implements PartClient {
     @Override
     public void fetch(String host, int port, String executor, Parts wanted, Listener to) {
       throw new AssertionError("not asked for");
@@ -81,7 +81,7 @@ class RecordIteratorTest {
   }
 
   private GroupRecords group(byte[][] bytes, Throwable... causes) {
-    SecondFetch secondFetch = new SecondFetch(new PartFetch(new Again(), context), failure);
+    SecondFetch secondFetch = new SecondFetch(new PartFetch(new RepeatingClient(), context), failure);
     return blocks.group(parts(bytes.length), bytes, causes.length == 0 ? null : causes, secondFetch, failure,
         () -> handlesClosed++);
   }

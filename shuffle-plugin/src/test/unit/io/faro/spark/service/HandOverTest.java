@@ -29,7 +29,7 @@ class HandOverTest {
   private int warnings;
   private Runnable onHandOver = () -> { };
 
-  private final DriverServices driver = new DriverServices();
+  private final NodeServices driver = new NodeServices();
   private final UnkeptOutputs unkept = new UnkeptOutputs(
       list -> driver.take(new Message(Message.Kind.UNKEPT, "1", list.encode()), answer -> { }), () -> isKilled);
   private final HandOver outputs = new HandOver(new HandOver.Service() {

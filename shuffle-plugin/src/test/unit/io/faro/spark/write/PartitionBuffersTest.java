@@ -165,22 +165,22 @@ class PartitionBuffersTest {
   /** Another consumer has all memory, and Spark has none for the smallest buffers. */
   @Test
   void withoutMemoryItIsSparksError() {
-    Greedy other = new Greedy(0);
+    GreedyConsumer other = new GreedyConsumer(0);
     other.acquireMemory(4 * MIB);
     assertThrows(SparkOutOfMemoryError.class, () -> add(0, 8));
     other.freeMemory(other.getUsed());
   }
 
   /** Takes memory in its spill, as Spark's sorters do; more than it gave back here, so that the buffers must spill. */
-  private final class Greedy extends MemoryConsumer {
+  private final class GreedyConsumer extends MemoryConsumer {
     private final long takes;
     private int asked;
 
-    Greedy(long takes) {
+    GreedyConsumer(long takes) {
       this(memory, takes);
     }
 
-    Greedy(TaskMemoryManager of, long takes) {
+    GreedyConsumer(TaskMemoryManager of, long takes) {
       super(of, of.getTungstenMemoryMode());
       this.takes = takes;
     }
@@ -207,7 +207,7 @@ class PartitionBuffersTest {
           buffers.close();
           buffers = buffers(blockBytes);
           Arrays.fill(added, 0);
-          Greedy other = new Greedy(takes);
+          GreedyConsumer other = new GreedyConsumer(takes);
           other.acquireMemory(has);
           for (int i = 0; i < 600; i++) {
             add(i % 2, i % 50 == 0 ? 2 * BLOCK_BYTES : 8000);
@@ -226,7 +226,7 @@ class PartitionBuffersTest {
         new UnifiedMemoryManager(new SparkConf(false), 128 * MIB, 0, 1), 0);
     WriteContext writes = new WriteContext(partitions, new PartitionSums(null, partitions), false, () -> { });
     Spills none = new Spills(() -> directory.resolve("spill" + names++).toFile(), writes);
-    Greedy other = new Greedy(of, 0);
+    GreedyConsumer other = new GreedyConsumer(of, 0);
     Random random = new Random(1);
     byte[] row = new byte[96];
     File data = directory.resolve("data" + names++).toFile();
@@ -267,7 +267,7 @@ class PartitionBuffersTest {
   /** Where memory stays refused, few attempts are made: each may cost other consumers a spill. */
   @Test
   void whileMemoryIsRefusedItIsSeldomAskedFor() throws IOException {
-    Greedy other = new Greedy(memory, 0);
+    GreedyConsumer other = new GreedyConsumer(memory, 0);
     add(0, 8);
     other.acquireMemory(4 * MIB);
     other.freeMemory(400 << 10);
@@ -426,7 +426,7 @@ class PartitionBuffersTest {
     long[] freed = new long[1];
     Thread other = new Thread(() -> {
       try {
-        freed[0] = buffers.spill(MIB, new Greedy(0));
+        freed[0] = buffers.spill(MIB, new GreedyConsumer(0));
       } catch (IOException e) {
         freed[0] = -1;
       }
@@ -446,7 +446,7 @@ class PartitionBuffersTest {
     while (memory.getMemoryConsumptionForThisTask() < 3 * MIB) {
       add(0, 8000);
     }
-    Greedy other = new Greedy(0);
+    GreedyConsumer other = new GreedyConsumer(0);
     other.acquireMemory(4 * MIB - memory.getMemoryConsumptionForThisTask());
     Path blocked = directory.resolve("spill" + names);
     Files.createDirectory(blocked);

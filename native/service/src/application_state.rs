@@ -1,0 +1,162 @@
+//! An application as the service knows it, what all of them add up to, and which one makes room for another.
+
+use crate::application::Application;
+use crate::message::{Hello, Key, Refusal};
+use crate::options::Users;
+use crate::orphaned::OrphanedOutputs;
+use crate::shares::share_of_user;
+use crate::store::StoredTotals;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What an application is to the service.
+#[derive(Clone)]
+pub(crate) enum ApplicationState {
+    /// A service before this one has left it, and it could not be read: no descriptors, or an error of the disk.
+    Unread {
+        since: Instant,
+    },
+    /// A service before this one has left its outputs; none of its executors has come yet.
+    Left(Arc<OrphanedOutputs>),
+    /// Its first executor has come. Its directory and its endpoint are being made.
+    Starting {
+        owner: u32,
+    },
+    Serving(Arc<Application>),
+    /// Its outputs are being removed. `owner`: `None` if it is not known.
+    Ending {
+        owner: Option<u32>,
+    },
+}
+
+impl ApplicationState {
+    /// The user of its executors, if that is known.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        match self {
+            Self::Unread { .. } => None,
+            Self::Left(left) => Some(left.record.owner),
+            Self::Starting { owner } => Some(*owner),
+            Self::Serving(application) => Some(application.owner),
+            Self::Ending { owner } => *owner,
+        }
+    }
+
+    /// `None`: it is not served now.
+    pub(crate) fn serving(&self) -> Option<&Arc<Application>> {
+        match self {
+            Self::Serving(application) => Some(application),
+            Self::Unread { .. } | Self::Left(_) | Self::Starting { .. } | Self::Ending { .. } => {
+                None
+            }
+        }
+    }
+
+    /// Whether it takes one of the places that there are. One that has handed nothing over makes room for others.
+    fn counts(&self) -> bool {
+        match self {
+            Self::Starting { .. } => false,
+            Self::Serving(application) => !application.is_empty(),
+            Self::Unread { .. } | Self::Left(_) | Self::Ending { .. } => true,
+        }
+    }
+
+    /// Whether neither an executor nor a reader was heard of for so long.
+    pub(crate) fn is_idle_for(&self, idle: Duration, now: Instant) -> bool {
+        let since = match self {
+            Self::Unread { since } => Some(*since),
+            Self::Left(left) => Some(left.since),
+            Self::Serving(application) => application.idle_since(now),
+            Self::Starting { .. } | Self::Ending { .. } => None,
+        };
+        since.is_some_and(|since| now.saturating_duration_since(since) >= idle)
+    }
+
+    /// Whether an executor that has the key of what is left may have it.
+    pub(crate) fn may_have(left: &OrphanedOutputs, hello: &Hello, owner: u32) -> bool {
+        (left.record.owner, &left.record.application) == (owner, &hello.application)
+    }
+}
+
+/// Whether there is room for one more application of that user, and which one has to go for it.
+///
+/// # Errors
+/// The limit that refuses it.
+pub(crate) fn room_for(
+    owner: u32,
+    all: &HashMap<Key, ApplicationState>,
+    users: &Users,
+    max: usize,
+) -> Result<Option<Arc<Application>>, (Refusal, String)> {
+    let counted: Vec<&ApplicationState> = all.values().filter(|known| known.counts()).collect();
+    let full = |text| Err((Refusal::Full, text));
+    if counted.len() >= max {
+        return full(format!(
+            "there are {max} applications here, as many as may be"
+        ));
+    }
+    let of_owner = counted.iter().filter(|known| known.owner() == Some(owner));
+    let of_owner = of_owner.count();
+    if of_owner >= share_of_user(users, max, counted.len()) {
+        return full(format!(
+            "user {owner} has {of_owner} applications here, as many as one user may have now"
+        ));
+    }
+    if all.len() < max {
+        return Ok(None);
+    }
+    let empty: Vec<&Arc<Application>> = all
+        .values()
+        .filter_map(ApplicationState::serving)
+        .filter(|application| application.is_empty())
+        .collect();
+    let of = |owner: u32| empty.iter().filter(|one| one.owner == owner).count();
+    // Of the user who has most, so that one who makes many pushes out the own ones. Then one that nobody is connected
+    // to, and the latest, so that it is not those who came before.
+    let goes = empty.iter().max_by_key(|one| {
+        let is_alone = one.executors() == 0;
+        (of(one.owner), is_alone, one.since)
+    });
+    match goes {
+        Some(one) => Ok(Some(Arc::clone(one))),
+        None => full(format!(
+            "{max} applications are here or come just now, as many as may be"
+        )),
+    }
+}
+
+/// Sums over the applications that there are.
+#[derive(Default)]
+pub(crate) struct Totals {
+    pub(crate) holding: StoredTotals,
+    /// Connected now.
+    pub(crate) executors: u64,
+    /// Copies that other services do not have yet.
+    pub(crate) behind: u64,
+    /// Bytes of tables of outputs, and of readers' requests.
+    pub(crate) tables: u64,
+    /// Blocks and bytes.
+    pub(crate) served: [u64; 2],
+}
+
+impl Totals {
+    pub(crate) fn add(&mut self, known: &ApplicationState) {
+        let more = match known {
+            ApplicationState::Unread { .. }
+            | ApplicationState::Starting { .. }
+            | ApplicationState::Ending { .. } => return,
+            ApplicationState::Left(left) => left.store.holding(),
+            ApplicationState::Serving(application) => {
+                let [blocks, bytes] = application.served();
+                self.served = [self.served[0] + blocks, self.served[1] + bytes];
+                self.executors += application.executors() as u64;
+                self.behind += application.replicas_behind();
+                self.tables += application.table_bytes();
+                application.holding()
+            }
+        };
+        self.holding.outputs += more.outputs;
+        self.holding.bytes += more.bytes;
+        self.holding.replicas += more.replicas;
+    }
+}
