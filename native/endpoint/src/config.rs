@@ -1,5 +1,6 @@
 //! Configuration of an endpoint.
 
+use crate::command::CommandHandler;
 use crate::memory::{RegionMode, Staging};
 use crate::schedule::ExchangeConfig;
 use faro_fabric::tcp::SharedPort;
@@ -96,6 +97,8 @@ pub struct Config {
     pub exchange: ExchangeConfig,
     /// Proves the members of the application to each other; protects the bytes between them.
     pub security: Security,
+    /// Takes the commands of peers. `None`: they are answered with `Unsupported`.
+    pub commands: Option<Arc<dyn CommandHandler>>,
 }
 
 /// The defaults of the keys in Spark's configuration, except for the name, the addresses and the memory
@@ -121,6 +124,7 @@ impl Default for Config {
             request_timeout: Duration::from_secs(30),
             exchange: ExchangeConfig::default(),
             security: Security::default(),
+            commands: None,
         }
     }
 }

@@ -5,7 +5,8 @@
 //!   progress     the event loop of one fabric's thread
 //!   fetch        client: requests, attempts, pulls        ┐
 //!   serve        server: jobs, I/O threads, read offers   ├ services; none uses another
-//!   collective   all-reduce of a team                     ┘
+//!   collective   all-reduce of a team                     │
+//!   command      commands to peers and of peers           ┘
 //!   net          connections, routes, outbox, peer table: all that services have of the fabric
 //!   schedule     grouped exchange: which peers go first, and how many at once
 //!   local        own map outputs, read on the caller's thread
@@ -66,6 +67,7 @@
 //! ```
 
 pub mod collective;
+mod command;
 mod config;
 mod counters;
 mod deadlines;
@@ -87,6 +89,7 @@ mod schedule;
 mod serve;
 mod services;
 
+pub use command::{CommandAnswer, CommandError, CommandHandler};
 pub use config::{Config, FabricChoice, Security};
 pub use endpoint::{Endpoint, EndpointError};
 #[cfg(feature = "simulation")]

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// Requests of this process in flight, over all peers.
 pub const MAX_REQUESTS: usize = 65_536;
+/// Commands of this process under way, over all peers.
+pub const MAX_COMMANDS: usize = 1_024;
 /// Chunks of map outputs that wait to be prefetched, over all fabrics.
 pub const MAX_PREFETCHES: usize = 4_096;
 /// First delay before a client that was refused with Busy asks again, unless it hears of the server before.

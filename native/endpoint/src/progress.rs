@@ -1,4 +1,4 @@
-//! The event loop of one progress thread: one fabric, three services. It never blocks but in `poll`.
+//! The event loop of one progress thread: one fabric and its services. It never blocks but in `poll`.
 
 use crate::fetch::RequestQueue;
 use crate::files::Catalog;
@@ -214,6 +214,7 @@ impl Progress {
             Incoming::ToServer(m) => self.services.serve.on_message(net, source, id, m),
             Incoming::ToClient(m) => self.services.fetch.on_message(net, source, id, m),
             Incoming::ToMember(m) => self.services.collective.on_message(net, source, id, m),
+            Incoming::ToCommands(m) => self.services.command.on_message(net, source, id, m),
         }
     }
 

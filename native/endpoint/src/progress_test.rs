@@ -2,6 +2,7 @@
 //! must continue on the next fabric, or fail at once.
 
 use crate::collective::{CollectiveService, Dispatch};
+use crate::command::{CommandQueue, CommandService};
 use crate::counters::EndpointCounters;
 use crate::fetch::{FetchCommand, FetchService, RequestQueue};
 use crate::files::Catalog;
@@ -159,6 +160,7 @@ fn a_request_goes_on(doom: Doom) {
     ));
     let io = IoPool::start(1, Arc::clone(&memory), Arc::clone(&catalog)).unwrap();
     let dispatch = Arc::new(Dispatch::new(Arc::clone(&peers), Vec::new()));
+    let commands = Arc::new(CommandQueue::new(Arc::clone(&peers), Vec::new()));
     let services = Services {
         fetch: FetchService::new(
             Arc::clone(&queue),
@@ -175,6 +177,7 @@ fn a_request_goes_on(doom: Doom) {
             timeout,
         ),
         collective: CollectiveService::new(dispatch, Inbox::new(&doomed).1, Arc::clone(&counters)),
+        command: CommandService::new(commands, Inbox::new(&doomed).1, None, Arc::clone(&counters)),
     };
     let addresses = ["verbs", "tcp"].map(|scheme| CardAddress {
         scheme: scheme.to_owned(),

@@ -16,9 +16,9 @@ use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{
-    BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, FailureCode, Fetch,
-    FetchResponse, Incoming, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer, ToClient,
-    ToMember, ToServer, WrittenBuffer,
+    BlockEntry, ClearToSend, ClearToSendHead, CommandStatus, DataReady, DataWritten, FailureCode,
+    Fetch, FetchResponse, Incoming, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer,
+    ToClient, ToCommands, ToMember, ToServer, WrittenBuffer,
 };
 use faro_wire::{crc32c, BlockId, BlockStatus, Card, OutputId};
 use scripted::{ScriptedPeer, Stage};
@@ -464,11 +464,13 @@ fn messages_about_nothing_are_dropped() {
     for message in to_member {
         liar.send(99, &Incoming::ToMember(message));
     }
+    let answer = ToCommands::Answer(CommandStatus::Accepted);
+    liar.send(99, &Incoming::ToCommands(answer));
     liar.fetch(7, vec![page], vec![block(0, 0, 0, 1)]);
     assert!(matches!(liar.answer(7), ToClient::FetchResponse(_)));
     assert!(matches!(liar.answer(7), ToClient::DataWritten(_)));
-    // Six messages to nobody; CANCEL and MORE_BUFFERS may cross the end of their request.
-    assert_eq!(counter(&server.endpoint, "lateMessages"), 6);
+    // Seven messages to nobody; CANCEL and MORE_BUFFERS may cross the end of their request.
+    assert_eq!(counter(&server.endpoint, "lateMessages"), 7);
     serves_others(&server);
 }
 

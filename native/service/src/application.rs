@@ -96,14 +96,13 @@ impl Application {
         copying: CopyContext,
         now: Instant,
     ) -> Result<Arc<Self>, EndpointError> {
-        let endpoint = open(hello, shared)?;
-        let pages = Arc::new(Pages::new(Arc::clone(&store)));
         let told: Arc<ControlInbox> = Arc::default();
+        let endpoint = open(hello, shared, Arc::<ControlInbox>::clone(&told))?;
+        let pages = Arc::new(Pages::new(Arc::clone(&store)));
         let resolver = resolver(
             Arc::clone(&endpoint),
             Arc::clone(&store),
             Arc::clone(&pages),
-            Arc::clone(&told),
         );
         let resolver = resolver.inspect_err(|_| endpoint.close())?;
         Ok(Arc::new(Self {

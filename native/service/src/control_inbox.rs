@@ -2,18 +2,18 @@
 //! readers. They tell it where the application has no executor on the host that would tell it over
 //! the Unix socket.
 //!
-//! It is told by a request for a block of an id that no map output has (`replica/names`), so it is
-//! proven as a read is. The resolver only notes it, since to end an application ends its resolver
-//! too; the next tick of the service does it. To be told twice is as to be told once. A service
-//! that ends before its next tick has forgotten it; then `--idle` removes the outputs.
+//! It is told by a command to the application's endpoint, so it is proven as a read is. The progress
+//! thread only notes it, since to end an application ends its endpoint too; the next tick of the
+//! service does it. To be told twice is as to be told once. A service that ends before its next tick
+//! has forgotten it; then `--idle` removes the outputs.
 
-use crate::replica::ControlId;
+use faro_endpoint::CommandHandler;
 use faro_sync::lock;
-use faro_wire::OutputId;
+use faro_wire::message::{CommandStatus, MemberCommand};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-/// Most shuffles that are noted for one tick. Of more the lowest are noted.
+/// Most shuffles that are noted for one tick. Further ones are refused.
 const MAX_REMOVED: usize = 1 << 16;
 
 /// The orders that were given and are not carried out yet.
@@ -27,7 +27,7 @@ struct PendingControl {
     ended: bool,
 }
 
-/// The place where the resolver notes it.
+/// The place where the progress thread notes it.
 #[derive(Debug, Default)]
 pub(crate) struct ControlInbox(Mutex<PendingControl>);
 
@@ -45,22 +45,23 @@ impl Drop for RemovedShuffles {
     }
 }
 
-impl ControlInbox {
-    /// Notes what a question of that id tells, if it tells anything.
-    pub(crate) fn hear(&self, id: OutputId) {
-        match ControlId::of(id) {
-            ControlId::Removed(shuffle) => {
-                let removed = &mut lock(&self.0).removed;
-                removed.insert(shuffle);
-                if removed.len() > MAX_REMOVED {
-                    removed.pop_last();
+impl CommandHandler for ControlInbox {
+    fn handle(&self, command: &MemberCommand) -> CommandStatus {
+        let mut pending = lock(&self.0);
+        match command {
+            MemberCommand::ApplicationEnded => pending.ended = true,
+            MemberCommand::ShufflesRemoved(shuffles) => {
+                if pending.removed.len() + shuffles.len() > MAX_REMOVED {
+                    return CommandStatus::Busy;
                 }
+                pending.removed.extend(shuffles);
             }
-            ControlId::Ended => lock(&self.0).ended = true,
-            ControlId::Output(_) | ControlId::Index(_) | ControlId::Page(_) => {}
         }
+        CommandStatus::Accepted
     }
+}
 
+impl ControlInbox {
     pub(crate) fn has_ended(&self) -> bool {
         lock(&self.0).ended
     }
@@ -86,17 +87,25 @@ mod tests {
     #[test]
     fn news_are_told_once_and_bounded() {
         let told = Arc::new(ControlInbox::default());
-        told.hear(ControlId::Page(7).id());
+        let removed =
+            |shuffles: std::ops::Range<u32>| MemberCommand::ShufflesRemoved(shuffles.collect());
         assert!(told.take_removed().is_none() && !told.has_ended());
-        for shuffle in (0..MAX_REMOVED as u32 + 5).chain([3]) {
-            told.hear(ControlId::Removed(shuffle).id());
+        let most = MAX_REMOVED as u32;
+        for start in (0..most).step_by(1_024) {
+            let status = told.handle(&removed(start..start + 1_024));
+            assert_eq!(status, CommandStatus::Accepted);
         }
-        told.hear(ControlId::Ended.id());
-        let removed = told.take_removed().unwrap();
-        assert_eq!((removed.all.len(), told.has_ended()), (MAX_REMOVED, true));
-        told.hear(ControlId::Removed(7).id());
+        let status = told.handle(&removed(most..most + 1));
+        assert_eq!(status, CommandStatus::Busy, "what is noted is bounded");
+        let status = told.handle(&MemberCommand::ApplicationEnded);
+        assert_eq!((status, told.has_ended()), (CommandStatus::Accepted, true));
+        let all = told.take_removed().unwrap();
+        assert_eq!(all.all.len(), MAX_REMOVED);
+        for _ in 0..2 {
+            assert_eq!(told.handle(&removed(7..8)), CommandStatus::Accepted);
+        }
         assert!(told.take_removed().is_none(), "the others are not done");
-        drop(removed);
+        drop(all);
         assert_eq!(told.take_removed().unwrap().all, BTreeSet::from([7]));
         assert!(told.take_removed().is_none());
     }

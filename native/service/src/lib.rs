@@ -18,7 +18,7 @@
 //!   serving    an application's endpoint, and the thread that tells it where files are
 //!   connections   how many there are, in all and of each user
 //!   replica    copies on the services of other hosts
-//!   tell       tells services of hosts without an executor what executors tell the others; told hears it
+//!   control_client   tells services of hosts without an executor what executors tell the others; control_inbox hears it
 //!   port       the TCP port of all applications' endpoints, and the thread that accepts at it
 //!   counters   what it counted since its start
 //!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)

@@ -1,12 +1,13 @@
 //! The endpoint that serves an application's outputs, and the thread that tells it where their files are.
 
-use crate::control_inbox::ControlInbox;
 use crate::message::Hello;
 use crate::options::Options;
 use crate::port::Port;
 use crate::replica::{answer, Pages};
 use crate::store::Store;
-use faro_endpoint::{Budget, Config, Endpoint, EndpointError, Protection, Security, SharedSecret};
+use faro_endpoint::{
+    Budget, CommandHandler, Config, Endpoint, EndpointError, Protection, Security, SharedSecret,
+};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -26,6 +27,7 @@ const IDLE_CONNECTION: Duration = Duration::from_secs(60);
 pub(crate) fn open(
     hello: &Hello,
     (options, memory, port): (&Options, &Arc<Budget>, &Port),
+    commands: Arc<dyn CommandHandler>,
 ) -> Result<Arc<Endpoint>, EndpointError> {
     Endpoint::start(Config {
         name: "service".to_owned(),
@@ -39,6 +41,7 @@ pub(crate) fn open(
         connection_idle: IDLE_CONNECTION,
         request_timeout: REQUEST_TIMEOUT,
         security: security(&hello.application, hello.sealed, &hello.secret),
+        commands: Some(commands),
         ..Config::default()
     })
 }
@@ -63,14 +66,12 @@ pub(crate) fn resolver(
     endpoint: Arc<Endpoint>,
     store: Arc<Store>,
     pages: Arc<Pages>,
-    told: Arc<ControlInbox>,
 ) -> Result<JoinHandle<()>, EndpointError> {
     std::thread::Builder::new()
         .name("faro-resolver".to_owned())
         .spawn(move || {
             while !endpoint.is_closed() {
                 for id in endpoint.unresolved(QUESTIONS, QUESTION_WAIT) {
-                    told.hear(id);
                     answer(&endpoint, &store, &pages, id);
                 }
             }

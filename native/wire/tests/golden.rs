@@ -7,8 +7,8 @@ mod support;
 
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join, MoreBuffers,
-    ReadOffer,
+    Abort, ClearToSend, CommandStatus, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
+    MemberCommand, MoreBuffers, ReadOffer,
 };
 use faro_wire::{BootstrapId, Card, FrameHeader};
 use std::path::PathBuf;
@@ -127,6 +127,14 @@ fn the_files_decode_to_the_samples() {
         Ok(samples::data_ready())
     );
     assert_eq!(Abort::decode(&read("message_abort")), Ok(samples::abort()));
+    assert_eq!(
+        MemberCommand::decode(&read("message_command")),
+        Ok(samples::command())
+    );
+    assert_eq!(
+        CommandStatus::decode(&read("message_command_answer")),
+        Ok(samples::command_status())
+    );
     assert_eq!(
         BootstrapId::decode(&read("bootstrap_id")),
         Ok(samples::bootstrap_id())

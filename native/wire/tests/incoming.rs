@@ -2,7 +2,7 @@
 
 mod support;
 
-use faro_wire::message::{Incoming, ToClient, ToMember, ToServer};
+use faro_wire::message::{Incoming, ToClient, ToCommands, ToMember, ToServer};
 use faro_wire::{kind, WireError};
 use support::samples;
 
@@ -12,6 +12,7 @@ fn every_kind() -> Vec<(u8, Vec<u8>, Incoming)> {
     let server = Incoming::ToServer;
     let client = Incoming::ToClient;
     let member = Incoming::ToMember;
+    let commands = Incoming::ToCommands;
     vec![
         (
             kind::FETCH,
@@ -63,6 +64,16 @@ fn every_kind() -> Vec<(u8, Vec<u8>, Incoming)> {
             kind::ABORT,
             samples::abort().encode(),
             member(ToMember::Abort(samples::abort())),
+        ),
+        (
+            kind::COMMAND,
+            samples::command().encode(),
+            commands(ToCommands::Command(samples::command())),
+        ),
+        (
+            kind::COMMAND_ANSWER,
+            samples::command_status().encode(),
+            commands(ToCommands::Answer(samples::command_status())),
         ),
     ]
 }

@@ -6,9 +6,10 @@ use faro_secure::Secret;
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Failed,
-    FailureCode, Fetch, FetchResponse, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer,
-    WrittenBuffer, MAX_DETAIL_BYTES, MAX_OFFERED_SLICE_BYTES, VERSION_BYTES,
+    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, CommandStatus, DataReady,
+    DataWritten, Failed, FailureCode, Fetch, FetchResponse, Join, MemberCommand, MoreBuffers,
+    OfferedSlice, ReadOffer, RemoteBuffer, WrittenBuffer, MAX_DETAIL_BYTES,
+    MAX_OFFERED_SLICE_BYTES, VERSION_BYTES,
 };
 use faro_wire::{BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader, WireError};
 use proptest::prelude::*;
@@ -207,6 +208,17 @@ prop_compose! {
     }
 }
 
+fn command() -> impl Strategy<Value = MemberCommand> {
+    prop_oneof![
+        Just(MemberCommand::ApplicationEnded),
+        prop::collection::vec(0..1_u32 << 31, 1..60).prop_map(MemberCommand::ShufflesRemoved),
+    ]
+}
+
+fn command_status() -> impl Strategy<Value = CommandStatus> {
+    (1_u32..=3).prop_map(|code| CommandStatus::try_from(code).expect("1 to 3 are codes"))
+}
+
 prop_compose! {
     fn card()(
         endpoint in any::<u128>(),
@@ -259,6 +271,14 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
             (|b: &[u8]| DataReady::decode(b).map(drop)) as Check
         )),
         abort().prop_map(|m| (m.encode(), (|b: &[u8]| Abort::decode(b).map(drop)) as Check)),
+        command().prop_map(|m| (
+            m.encode(),
+            (|b: &[u8]| MemberCommand::decode(b).map(drop)) as Check
+        )),
+        command_status().prop_map(|m| (
+            m.encode(),
+            (|b: &[u8]| CommandStatus::decode(b).map(drop)) as Check
+        )),
         (failure(), ".{0,60}").prop_map(|((code, retry_ms), detail)| {
             (
                 Failed {
@@ -321,6 +341,12 @@ proptest! {
         prop_assert_eq!(ClearToSend::decode(&clear_to_send.encode()), Ok(clear_to_send));
         prop_assert_eq!(DataReady::decode(&data_ready.encode()), Ok(data_ready));
         prop_assert_eq!(Abort::decode(&abort.encode()), Ok(abort));
+    }
+
+    #[test]
+    fn commands_make_the_round_trip(command in command(), status in command_status()) {
+        prop_assert_eq!(MemberCommand::decode(&command.encode()), Ok(command));
+        prop_assert_eq!(CommandStatus::decode(&status.encode()), Ok(status));
     }
 
     #[test]

@@ -4,9 +4,9 @@ mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::message::{
-    Abort, BlockEntry, ClearToSend, DataReady, DataWritten, Failed, FailureCode, Fetch,
-    FetchResponse, Join, MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS, MAX_DETAIL_BYTES,
-    MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES,
+    Abort, BlockEntry, ClearToSend, CommandStatus, DataReady, DataWritten, Failed, FailureCode,
+    Fetch, FetchResponse, Join, MemberCommand, MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS,
+    MAX_COMMAND_SHUFFLES, MAX_DETAIL_BYTES, MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES,
 };
 use faro_wire::{crc32c, BlockId, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
 use support::samples;
@@ -297,6 +297,39 @@ fn messages_of_collectives_with_bad_fields_are_refused() {
 }
 
 #[test]
+fn commands_with_bad_fields_are_refused() {
+    let removed = samples::command().encode();
+    for got in [0, 3] {
+        let refused = bad_value(MemberCommand::decode(&with(removed.clone(), 0, got)));
+        assert_eq!(refused, ("command", u64::from(got)));
+    }
+    // The end of an application names no shuffle, and a removal some.
+    assert!(MemberCommand::decode(&with(removed.clone(), 0, 2)).is_err());
+    let none = with(removed[..8].to_vec(), 4, 0);
+    assert_eq!(
+        bad_value(MemberCommand::decode(&none)),
+        ("shuffles of COMMAND", 0)
+    );
+    for got in [MAX_COMMAND_SHUFFLES + 1, u32::MAX] {
+        assert_eq!(
+            too_large(MemberCommand::decode(&with(removed.clone(), 4, got))),
+            (u64::from(got), u64::from(MAX_COMMAND_SHUFFLES))
+        );
+    }
+    let no_int = with(removed, 12, 1 << 31);
+    assert_eq!(
+        too_large(MemberCommand::decode(&no_int)),
+        (1 << 31, i32::MAX as u64)
+    );
+    let most = MemberCommand::ShufflesRemoved((0..MAX_COMMAND_SHUFFLES).collect());
+    assert_eq!(MemberCommand::decode(&most.encode()), Ok(most));
+    for got in [0_u32, 4] {
+        let refused = bad_value(CommandStatus::decode(&got.to_le_bytes()));
+        assert_eq!(refused, ("status of a command", u64::from(got)));
+    }
+}
+
+#[test]
 fn the_header_names_what_is_wrong_with_it() {
     let header = samples::header_bytes();
     assert_eq!(
@@ -304,12 +337,12 @@ fn the_header_names_what_is_wrong_with_it() {
         Err(WireError::BadMagic { got: 0x5054_5448 })
     );
     let mut other = header.clone();
-    other[4] = 4;
+    other[4] = 5;
     assert_eq!(
         FrameHeader::parse(&other),
         Err(WireError::UnsupportedVersion {
-            got: 4,
-            supported: 3
+            got: 5,
+            supported: 4
         })
     );
     let mut resealed = with(with(header.clone(), 28, 9), 12, 0);

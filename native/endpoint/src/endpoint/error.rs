@@ -1,6 +1,7 @@
 //! Errors of an endpoint.
 
 use crate::collective::CollectiveError;
+use crate::command::CommandAdmitError;
 use crate::fetch::AdmitError;
 use faro_pool::PoolError;
 use faro_region::RegionError;
@@ -58,6 +59,16 @@ impl From<AdmitError> for EndpointError {
             AdmitError::UnknownPeer(peer) => Self::UnknownPeer(peer),
             AdmitError::Full { limit } => Self::Full { limit },
             AdmitError::Closed => Self::Closed,
+        }
+    }
+}
+
+impl From<CommandAdmitError> for EndpointError {
+    fn from(error: CommandAdmitError) -> Self {
+        match error {
+            CommandAdmitError::UnknownPeer(peer) => Self::UnknownPeer(peer),
+            CommandAdmitError::Full { limit } => Self::Full { limit },
+            CommandAdmitError::Closed => Self::Closed,
         }
     }
 }

@@ -12,6 +12,7 @@ pub use error::EndpointError;
 pub use manual_endpoint::{ManualEndpoint, Turn};
 
 use crate::collective::{Dispatch, TeamMember};
+use crate::command::{CommandAnswer, CommandQueue};
 use crate::counters::EndpointCounters;
 use crate::fetch::{Completion, RequestQueue};
 use crate::files::{Catalog, OutputFiles};
@@ -24,10 +25,11 @@ use crate::serve::IoPool;
 use faro_pool::Pool;
 use faro_region::StagedFile;
 use faro_sync::lock;
-use faro_wire::message::MAX_BLOCKS;
+use faro_wire::message::{MemberCommand, MAX_BLOCKS};
 use faro_wire::{BlockId, Card, OutputId};
 use std::fs::File;
 use std::net::IpAddr;
+use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -43,6 +45,7 @@ pub struct Endpoint {
     peers: Arc<PeerTable>,
     queue: Arc<RequestQueue>,
     collective: Arc<Dispatch>,
+    commands: Arc<CommandQueue>,
     io: Arc<IoPool>,
     doorbells: Vec<Arc<Doorbell>>,
     progress: Mutex<Vec<JoinHandle<()>>>,
@@ -226,6 +229,21 @@ impl Endpoint {
         Ok(TeamMember::new(dispatch, pool, self.card.clone())?)
     }
 
+    /// Sends a command to a peer. Never blocks: the answer, or why there is none within `timeout`, goes to `answers`.
+    /// If this endpoint closes meanwhile, `answers` may be dropped without one.
+    ///
+    /// # Errors
+    /// `UnknownPeer`, `Full`, `Closed`.
+    pub fn command(
+        &self,
+        peer: u64,
+        command: MemberCommand,
+        timeout: Duration,
+        answers: Sender<CommandAnswer>,
+    ) -> Result<(), EndpointError> {
+        Ok(self.commands.admit(peer, command, timeout, answers)?)
+    }
+
     /// Returns the arena.
     #[must_use]
     pub fn pool(&self) -> &Arc<Pool> {
@@ -243,6 +261,7 @@ impl Endpoint {
     pub fn close(&self) {
         self.queue.close();
         self.collective.close();
+        self.commands.close();
         for doorbell in &self.doorbells {
             doorbell.close();
         }

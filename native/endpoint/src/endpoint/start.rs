@@ -3,6 +3,7 @@
 use super::fabrics::{open_fabrics, Fabrics};
 use super::{Endpoint, EndpointError};
 use crate::collective::{self, CollectiveService, Dispatch};
+use crate::command::{CommandHandler, CommandQueue, CommandService, SentCommand};
 use crate::config::Config;
 use crate::counters::EndpointCounters;
 use crate::fetch::{self, FetchService, RequestQueue};
@@ -106,6 +107,7 @@ impl Endpoint {
         let io = io(&memory, &catalog)?;
         let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);
         let connection_idle = config.connection_idle;
+        let handler = config.commands;
         let exchange = Arc::new(Exchange::new(id, own_host, config.exchange, idle_timeout));
         let membership = CardSecrets::new(
             config.security.application.clone(),
@@ -137,6 +139,13 @@ impl Endpoint {
                     .map(|t| (t.kind, t.collective.0.clone()))
                     .collect(),
             )),
+            commands: Arc::new(CommandQueue::new(
+                Arc::clone(&peers),
+                threads
+                    .iter()
+                    .map(|t| (t.kind, t.command.0.clone()))
+                    .collect(),
+            )),
             peers,
             exchange,
             counters,
@@ -148,7 +157,10 @@ impl Endpoint {
             let doorbell = Arc::clone(doorbell);
             pool.on_release(Box::new(move || doorbell.memory_returned()));
         }
-        let progress = |thread| endpoint.progress_of(id, thread, idle_timeout, connection_idle);
+        let progress = |thread| {
+            let handler = handler.clone();
+            endpoint.progress_of(id, thread, handler, idle_timeout, connection_idle)
+        };
         let threads = threads.into_iter().map(progress).collect();
         Ok((endpoint, threads))
     }
@@ -157,6 +169,7 @@ impl Endpoint {
         &self,
         id: EndpointId,
         thread: Thread,
+        handler: Option<Arc<dyn CommandHandler>>,
         request_timeout: Duration,
         connection_idle: Duration,
     ) -> Progress {
@@ -180,10 +193,17 @@ impl Endpoint {
             thread.collective.1,
             Arc::clone(counters),
         );
+        let command = CommandService::new(
+            Arc::clone(&self.commands),
+            thread.command.1,
+            handler,
+            Arc::clone(counters),
+        );
         let services = Services {
             fetch,
             serve,
             collective,
+            command,
         };
         let shared = ProgressShared {
             queue: Arc::clone(&self.queue),
@@ -209,6 +229,7 @@ struct Thread {
         Inbox<collective::CollectiveCommand>,
         Receiver<collective::CollectiveCommand>,
     ),
+    command: (Inbox<SentCommand>, Receiver<SentCommand>),
 }
 
 impl Thread {
@@ -219,6 +240,7 @@ impl Thread {
             fetch: Inbox::new(&doorbell),
             serve: Inbox::new(&doorbell),
             collective: Inbox::new(&doorbell),
+            command: Inbox::new(&doorbell),
             fabric,
             doorbell,
         }

@@ -1,7 +1,7 @@
 //! Connections to peers, as a layer below the services.
 //!
 //! ```text
-//!   fetch        serve        collective          each a Service, given &mut Net
+//!   fetch     serve     collective     command     each a Service, given &mut Net
 //!     │ send · write · read · expose · revoke · link · open_to · disconnect
 //!     ▼
 //!   Net ── connections   which connection a message to an endpoint takes
@@ -50,7 +50,7 @@ use faro_fabric::{
 };
 use faro_pool::Lease;
 use faro_sync::clock;
-use faro_wire::message::{ToClient, ToMember, ToServer};
+use faro_wire::message::{ToClient, ToCommands, ToMember, ToServer};
 use guests::AcceptedConnections;
 use idle::Idleness;
 use outbox::{Outbox, Post};
@@ -78,7 +78,7 @@ macro_rules! encoded_from {
         }
     )*};
 }
-encoded_from!(ToServer, ToClient, ToMember);
+encoded_from!(ToServer, ToClient, ToMember, ToCommands);
 
 /// One fabric and the connections on it, for the services of one progress thread.
 pub(crate) struct Net {
@@ -126,6 +126,11 @@ impl Net {
         let EncodedMessage { kind, body } = message.into();
         let post = Post::Message(Message { kind, id, body });
         self.outbox.post(&mut *self.fabric, connection, post);
+    }
+
+    /// Returns whether messages or writes to the connection wait for room: the peer takes them slower than it asks.
+    pub(crate) fn has_waiting_posts(&self, connection: ConnectionId) -> bool {
+        self.outbox.has_waiting(connection)
     }
 
     /// Posts a write, in order with the messages of the connection. Its end comes to `on_write_ended`.

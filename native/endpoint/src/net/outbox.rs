@@ -50,6 +50,10 @@ impl Outbox {
         self.waiting.remove(&connection);
     }
 
+    pub(super) fn has_waiting(&self, connection: ConnectionId) -> bool {
+        self.waiting.contains_key(&connection)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -21,8 +21,8 @@ pub(crate) struct ClosedConnection<'a> {
     pub(crate) reason: &'a CloseReason,
 }
 
-/// One of the three services of a progress thread: `fetch` (the client), `serve` (the server),
-/// `collective`. All state of a service belongs to one thread and needs no lock; a service reaches
+/// One of the services of a progress thread: `fetch` (the client), `serve` (the server),
+/// `collective`, `command`. All state of a service belongs to one thread and needs no lock; a service reaches
 /// peers by the [`Net`] that it is given, other threads reach the service by an
 /// [`Inbox`](super::Inbox), and services never call each other. Nothing here may block.
 pub(crate) trait ProgressService {

@@ -5,7 +5,7 @@
 
 use super::answers::answer;
 use super::hosts::Hosts;
-use super::names::{indexes_of, ControlId};
+use super::names::{indexes_of, ListId};
 use super::pages::{Entry, Pages, MAX_ENTRIES, MAX_PAGE};
 use super::placement::has_copy;
 use super::pull::{PullError, ReplicaPull};
@@ -183,7 +183,7 @@ impl Copier {
             timeout: TIMEOUT,
         };
         for _ in 0..PAGES_A_TURN {
-            let bytes = match pull.small(ControlId::Page(one.page), MAX_PAGE) {
+            let bytes = match pull.small(ListId::Page(one.page), MAX_PAGE) {
                 Err(PullError::Unknown) => return Ok(false),
                 other => other?,
             };
@@ -308,8 +308,8 @@ impl Copier {
             return Ok(());
         }
         let blocks = wanted.iter().flat_map(|one| {
-            let index = ControlId::Index(one.id).block(1, 1);
-            let data = ControlId::Output(one.id).block(one.partitions(), 1);
+            let index = ListId::Index(one.id).block(1, 1);
+            let data = ListId::Output(one.id).block(one.partitions(), 1);
             [Some(index), (one.data > 0).then_some(data)]
         });
         let blocks: Vec<BlockId> = blocks.flatten().collect();
@@ -347,8 +347,8 @@ impl Copier {
         self.store.has_room(one.id, one.bytes())?;
         let (index, data, partitions) = (one.index.into(), one.data, one.partitions());
         self.keep_copy(one, |index_file, data_file| {
-            index_file.fill(|sink| pull.whole(ControlId::Index(one.id), 1, index, sink))?;
-            data_file.fill(|sink| pull.whole(ControlId::Output(one.id), partitions, data, sink))
+            index_file.fill(|sink| pull.whole(ListId::Index(one.id), 1, index, sink))?;
+            data_file.fill(|sink| pull.whole(ListId::Output(one.id), partitions, data, sink))
         })
     }
 

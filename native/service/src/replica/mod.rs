@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   hosts       the services of the application, as its executors say: a list that only grows
-//!   placement   which of them have the copies of an output; readers calculate the same (`Placement` in Java)
+//!   placement   which of them have the copies of an output; readers ask by `order`
 //!   names       ids that no output of Spark has: pages of the list below, and the index of an output
 //!   pages       what a service has, as pages that the others read like map outputs
 //!   pull        bytes of another service, by the application's own endpoint
@@ -30,7 +30,7 @@ mod throttle;
 
 pub(crate) use answers::answer;
 pub(crate) use copier::Copier;
-pub(crate) use names::{indexes_of, ControlId};
+pub(crate) use names::indexes_of;
 pub(crate) use pages::Pages;
 pub use placement::order;
 pub(crate) use state::{CopyCounts, Replicas};

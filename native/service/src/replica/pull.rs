@@ -1,6 +1,6 @@
 //! Bytes of another service, by the application's endpoint: as a reader gets them, a few pieces at a time.
 
-use super::names::ControlId;
+use super::names::ListId;
 use super::throttle::Throttle;
 use faro_endpoint::{Completion, Delivery, Endpoint, EndpointError};
 use faro_wire::block::PIECE_BYTES;
@@ -53,7 +53,7 @@ pub(crate) struct ReplicaPull<'a> {
 
 impl ReplicaPull<'_> {
     /// A whole block of at most a piece.
-    pub(crate) fn small(&self, asked: ControlId, max: u64) -> Result<Vec<u8>, PullError> {
+    pub(crate) fn small(&self, asked: ListId, max: u64) -> Result<Vec<u8>, PullError> {
         let mut bytes = Vec::new();
         let mut sink = |more: &[u8]| {
             bytes.extend_from_slice(more);
@@ -118,7 +118,7 @@ impl ReplicaPull<'_> {
     /// `bytes` bytes of all partitions together.
     pub(crate) fn whole(
         &self,
-        asked: ControlId,
+        asked: ListId,
         partitions: u32,
         bytes: u64,
         sink: ByteSink<'_>,

@@ -5,8 +5,8 @@
 
 use super::body::BodyReader;
 use super::{
-    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join, MoreBuffers,
-    ReadOffer,
+    Abort, ClearToSend, CommandStatus, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
+    MemberCommand, MoreBuffers, ReadOffer,
 };
 use crate::{kind, WireError};
 
@@ -19,6 +19,8 @@ pub enum Incoming {
     ToClient(ToClient),
     /// For a member of a collective; the frame's id is the member.
     ToMember(ToMember),
+    /// For what takes and sends commands; the frame's id is the sender's number of the command.
+    ToCommands(ToCommands),
 }
 
 /// A message of a fetch's client.
@@ -58,6 +60,15 @@ pub enum ToMember {
     Abort(Abort),
 }
 
+/// A command, or the answer to one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToCommands {
+    /// `COMMAND`.
+    Command(MemberCommand),
+    /// `COMMAND_ANSWER`.
+    Answer(CommandStatus),
+}
+
 impl Incoming {
     /// Reads the body of a frame of `kind`.
     ///
@@ -84,6 +95,10 @@ impl Incoming {
             }
             kind::DATA_READY => Self::ToMember(ToMember::DataReady(DataReady::decode(body)?)),
             kind::ABORT => Self::ToMember(ToMember::Abort(Abort::decode(body)?)),
+            kind::COMMAND => Self::ToCommands(ToCommands::Command(MemberCommand::decode(body)?)),
+            kind::COMMAND_ANSWER => {
+                Self::ToCommands(ToCommands::Answer(CommandStatus::decode(body)?))
+            }
             got => return Err(WireError::UnknownKind { got }),
         })
     }
@@ -95,6 +110,7 @@ impl Incoming {
             Self::ToServer(message) => message.kind(),
             Self::ToClient(message) => message.kind(),
             Self::ToMember(message) => message.kind(),
+            Self::ToCommands(message) => message.kind(),
         }
     }
 
@@ -105,6 +121,7 @@ impl Incoming {
             Self::ToServer(message) => message.encode(),
             Self::ToClient(message) => message.encode(),
             Self::ToMember(message) => message.encode(),
+            Self::ToCommands(message) => message.encode(),
         }
     }
 }
@@ -175,6 +192,26 @@ impl ToMember {
             Self::ClearToSend(message) => message.encode(),
             Self::DataReady(message) => message.encode(),
             Self::Abort(message) => message.encode(),
+        }
+    }
+}
+
+impl ToCommands {
+    /// Returns the frame kind.
+    #[must_use]
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::Command(_) => kind::COMMAND,
+            Self::Answer(_) => kind::COMMAND_ANSWER,
+        }
+    }
+
+    /// Returns the body's bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Command(message) => message.encode(),
+            Self::Answer(status) => status.encode(),
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The endpoint's messages. One fetch, from start to end (collectives: `collective.rs`):
+//! The endpoint's messages. One fetch, from start to end (collectives: `collective.rs`, commands:
+//! `command.rs`):
 //!
 //! ```text
 //!  client                                            server
@@ -38,6 +39,7 @@
 mod block_list;
 mod body;
 mod collective;
+mod command;
 mod data_written;
 mod failed;
 mod fetch;
@@ -46,11 +48,12 @@ mod incoming;
 mod read_offer;
 
 pub use collective::{Abort, AbortCause, ClearToSend, ClearToSendHead, DataReady, Join};
+pub use command::{CommandStatus, MemberCommand, MAX_COMMAND_SHUFFLES};
 pub use data_written::{DataWritten, WrittenBuffer};
 pub use failed::{Failed, FailureCode};
 pub use fetch::{Fetch, MoreBuffers, RemoteBuffer};
 pub use fetch_response::{BlockEntry, FetchResponse};
-pub use incoming::{Incoming, ToClient, ToMember, ToServer};
+pub use incoming::{Incoming, ToClient, ToCommands, ToMember, ToServer};
 pub use read_offer::{
     OfferedSlice, ReadOffer, MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES, VERSION_BYTES,
 };

@@ -4,8 +4,8 @@
 use faro_wire::card::MAX_CARD_BYTES;
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Abort, ClearToSend, DataReady, DataWritten, Failed, Fetch, FetchResponse, Incoming, Join,
-    MoreBuffers, ReadOffer,
+    Abort, ClearToSend, CommandStatus, DataReady, DataWritten, Failed, Fetch, FetchResponse,
+    Incoming, Join, MemberCommand, MoreBuffers, ReadOffer,
 };
 use faro_wire::{BootstrapId, Card, FrameHeader, WireError};
 
@@ -13,7 +13,7 @@ use faro_wire::{BootstrapId, Card, FrameHeader, WireError};
 pub type Decoder = fn(&[u8]) -> bool;
 
 /// All of them, by name.
-pub const ALL: [(&str, Decoder); 14] = [
+pub const ALL: [(&str, Decoder); 16] = [
     ("frame", frame),
     ("incoming", incoming),
     ("fetch", fetch),
@@ -27,6 +27,8 @@ pub const ALL: [(&str, Decoder); 14] = [
     ("clear_to_send", clear_to_send),
     ("data_ready", data_ready),
     ("abort", abort),
+    ("command", command),
+    ("command_status", command_status),
     ("bootstrap_id", bootstrap_id),
 ];
 
@@ -122,6 +124,16 @@ pub fn data_ready(bytes: &[u8]) -> bool {
 
 pub fn abort(bytes: &[u8]) -> bool {
     canonical(bytes, Abort::decode(bytes), Abort::encode)
+}
+
+pub fn command(bytes: &[u8]) -> bool {
+    canonical(bytes, MemberCommand::decode(bytes), MemberCommand::encode)
+}
+
+pub fn command_status(bytes: &[u8]) -> bool {
+    canonical(bytes, CommandStatus::decode(bytes), |status| {
+        status.encode()
+    })
 }
 
 /// Decodes a bootstrap id, which is checked like a card, since it ends in one.

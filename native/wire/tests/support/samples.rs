@@ -1,9 +1,9 @@
 //! One value of every layout, the same ones that `tests/golden/*.hex` spell out.
 
 use faro_wire::message::{
-    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, DataReady, DataWritten, Failed,
-    FailureCode, Fetch, FetchResponse, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer,
-    WrittenBuffer,
+    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, CommandStatus, DataReady,
+    DataWritten, Failed, FailureCode, Fetch, FetchResponse, Join, MemberCommand, MoreBuffers,
+    OfferedSlice, ReadOffer, RemoteBuffer, WrittenBuffer,
 };
 use faro_wire::{kind, BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader};
 use zerocopy::IntoBytes;
@@ -174,6 +174,14 @@ pub fn abort() -> Abort {
     }
 }
 
+pub fn command() -> MemberCommand {
+    MemberCommand::ShufflesRemoved(vec![0, 7, 0x7fff_ffff])
+}
+
+pub fn command_status() -> CommandStatus {
+    CommandStatus::Busy
+}
+
 pub fn bootstrap_id() -> BootstrapId {
     BootstrapId {
         member: 0x0123_4567_89ab_cdef,
@@ -212,6 +220,8 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("message_more_buffers", more_buffers().encode()),
         ("message_failed", failed().encode()),
         ("message_abort", abort().encode()),
+        ("message_command", command().encode()),
+        ("message_command_answer", command_status().encode()),
         ("message_fetch", fetch().encode()),
         ("message_clear_to_send", clear_to_send().encode()),
         ("message_join", join().encode()),
