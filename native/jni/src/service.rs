@@ -3,7 +3,7 @@
 use crate::registry::Registry;
 use crate::throw::{EntryResult, Failure, TypedErrors};
 use crate::{args, endpoints};
-use faro_service::{tell, ApplicationMember, Client, Hello, Token, MAX_SHUFFLES};
+use faro_service::{order, tell, ApplicationMember, Client, Hello, Token, MAX_SHUFFLES};
 use faro_wire::OutputId;
 use jni::objects::{
     JBooleanArray, JByteArray, JClass, JIntArray, JLongArray, JObjectArray, JString,
@@ -234,6 +234,38 @@ pub extern "system" fn Java_io_faro_service_ServiceNative_tell<'local>(
         }
         let wait = args::wait(timeout_millis);
         Ok(tell(&member, &all, &shuffles, ended, wait)? as jint)
+    })
+    .resolve::<TypedErrors>()
+}
+
+/// `ServiceNative.placement`.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_service_ServiceNative_placement<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    hosts: JIntArray<'local>,
+    source: jint,
+    shuffle: jint,
+    map: jlong,
+    max: jint,
+) -> JIntArray<'local> {
+    env.with_env(|env| -> EntryResult<JIntArray<'local>> {
+        if hosts.is_null() {
+            return Err(Failure::Argument("hosts is null".to_owned()));
+        }
+        let mut places = vec![0; hosts.len(env)?];
+        hosts.get_region(env, 0, &mut places)?;
+        let id = OutputId {
+            shuffle_id: shuffle as u32,
+            map_id: map,
+        };
+        let hosts = places.into_iter().map(|host| host as usize);
+        let order = order(hosts, source as usize, id);
+        let first = order.into_iter().take(max.max(0) as usize);
+        let first: Vec<jint> = first.map(|host| host as jint).collect();
+        let array = env.new_int_array(first.len())?;
+        array.set_region(env, 0, &first)?;
+        Ok(array)
     })
     .resolve::<TypedErrors>()
 }

@@ -12,7 +12,6 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// `io.faro.spark.service.Placement` calculates the same.
 fn score(host: usize, id: OutputId) -> u64 {
     let host = mix((host as u64).wrapping_add(STEP));
     mix(mix(host ^ u64::from(id.shuffle_id)) ^ id.map_id as u64)
@@ -83,9 +82,9 @@ mod tests {
         }
     }
 
-    /// The same in PlacementTest.java.
+    /// A service of an older build has its copies where this one looks for them.
     #[test]
-    fn java_calculates_the_same() {
+    fn the_order_is_the_same_in_every_build() {
         let of = |shuffle_id, map_id| order(0..6, 1, OutputId { shuffle_id, map_id });
         assert_eq!(of(0, 0), [3, 4, 2, 0, 5]);
         assert_eq!(of(7, 123_456_789_012), [4, 0, 3, 2, 5]);

@@ -79,13 +79,21 @@ public final class NodeService implements AutoCloseable {
 
   /**
    * Tells the services with those cards, which may be on any host, that shuffles were removed and whether the
-   * application has ended, as executors tell the service of their own host. Returns how many have heard it within the
-   * timeout. {@code secret} is Spark's, or {@code null}; native code keeps no copy of it.
+   * application has ended, as executors tell the service of their own host. Returns how many have said within the
+   * timeout that they will do it. {@code secret} is Spark's, or {@code null}; native code keeps no copy of it.
    */
   public static int tell(String application, boolean sealed, byte[] secret, byte[][] cards, int[] removed,
       boolean ended, long timeoutMillis) throws FaroException {
     Faro.ensureAvailability();
     return ServiceNative.tell(application, sealed, secret, cards, removed, ended, timeoutMillis);
+  }
+
+  /**
+   * Returns the places of those of {@code hosts} that have copies of a map output of the service at {@code source}: the
+   * first to get one first, at most {@code max}. Native code must be available.
+   */
+  public static int[] placement(int[] hosts, int source, int shuffleId, long mapId, int max) {
+    return ServiceNative.placement(hosts, source, shuffleId, mapId, max);
   }
 
   /** The most shuffles that one call of {@link #tell} may name. */

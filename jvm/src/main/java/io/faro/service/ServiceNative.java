@@ -40,6 +40,9 @@ final class ServiceNative {
   static native int tell(String application, boolean sealed, byte[] secret, byte[][] cards, int[] removed,
       boolean ended, long timeoutMillis) throws FaroException;
 
+  /** What {@link NodeService#placement} says. */
+  static native int[] placement(int[] hosts, int source, int shuffleId, long mapId, int max);
+
   /** Closes the connection. Does nothing for an invalid handle. */
   static native void close(long client);
 }

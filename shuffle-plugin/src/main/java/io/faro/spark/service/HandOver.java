@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory;
  * fails, the executor serves the output by itself, the driver gets to know that it does not outlive the executor, and
  * it is handed over later, when there is a service that takes it.
  */
-final class HandOver {
+public final class HandOver {
   private static final Logger LOG = LoggerFactory.getLogger(HandOver.class);
   /** A service that refuses this many outputs of one pass has no place for the others either. */
   private static final int MAX_REFUSALS = 4;
@@ -46,7 +46,7 @@ final class HandOver {
    * Hands over an output that is committed, and waits for the service's answer. If the service goes meanwhile, its
    * return is waited for, and the output is handed over once more.
    */
-  void handOver(int shuffleId, long mapId, OutputFiles output) {
+  public void handOver(int shuffleId, long mapId, OutputFiles output) {
     try {
       try {
         service.handOver(shuffleId, mapId, output, true);
@@ -101,7 +101,7 @@ final class HandOver {
   }
 
   /** A shuffle was removed: the service need not keep its outputs. */
-  void forget(int shuffleId) {
+  public void forget(int shuffleId) {
     unkept.removed(shuffleId);
     try {
       service.forget(shuffleId);

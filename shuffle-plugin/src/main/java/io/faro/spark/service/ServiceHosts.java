@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.service.NodeService;
 import java.io.IOException;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -78,6 +79,6 @@ public final class ServiceHosts {
     if (source == null || replicas == 0) {
       return NONE;
     }
-    return Placement.order(list.places(), source, shuffle, map, replicas + MORE);
+    return NodeService.placement(list.places().toArray(), source, shuffle, map, replicas + MORE);
   }
 }

@@ -1,6 +1,5 @@
 package io.faro.spark.service;
 
-import io.faro.OutputFiles;
 import io.faro.OutputResolver;
 import io.faro.service.NodeService;
 import java.io.File;
@@ -204,14 +203,8 @@ public final class ServiceLink {
     return copies.behind();
   }
 
-  /** Hands over an output that is committed; waits for the service's answer, and for a service that may come back. */
-  public void handOver(int shuffleId, long mapId, OutputFiles files) {
-    outputs.handOver(shuffleId, mapId, files);
-  }
-
-  /** A shuffle was removed. */
-  public void forget(int shuffleId) {
-    outputs.forget(shuffleId);
+  public HandOver outputs() {
+    return outputs;
   }
 
   ServiceConnection connection() {

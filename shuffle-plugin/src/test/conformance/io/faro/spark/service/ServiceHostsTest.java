@@ -6,19 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /** Where copies of map outputs are. */
-class PlacementTest {
-  /** The same in native/service/src/replica/placement.rs. */
-  @Test
-  void nativeCodeCalculatesTheSame() {
-    assertArrayEquals(new int[] {3, 4, 2, 0, 5}, Placement.order(IntStream.range(0, 6), 1, 0, 0, 9));
-    assertArrayEquals(new int[] {4, 0, 3, 2, 5}, Placement.order(IntStream.range(0, 6), 1, 7, 123_456_789_012L, 9));
-    assertArrayEquals(new int[] {4, 3, 0}, Placement.order(IntStream.range(0, 6), 1, 2_147_483_646, Long.MAX_VALUE, 3));
-  }
-
+class ServiceHostsTest {
   @Test
   void readersKnowWhereCopiesAreWhenTheyKnowWhoHasTheOutput() throws IOException {
     HostList driver = new HostList();
