@@ -78,6 +78,7 @@ pub mod limits;
 mod loans;
 mod local;
 mod memory;
+mod memory_line;
 mod net;
 mod progress;
 #[cfg(test)]

@@ -120,11 +120,13 @@ impl Progress {
 
     fn take_commands(&mut self) {
         self.doorbell.answer();
-        let memory = self.doorbell.take_memory();
+        let (memory, line) = (self.doorbell.take_memory(), self.doorbell.take_line());
         for service in self.services.all() {
             service.on_commands(&mut self.net);
             if memory {
                 service.on_memory(&mut self.net);
+            } else if line {
+                service.on_line(&mut self.net);
             }
         }
     }

@@ -451,6 +451,131 @@ fn a_full_queue_to_one_peer_is_no_shortage() {
     assert_eq!(counter(&client, "requestsFailed"), 0);
 }
 
+/// A client with two fabrics, and a server on each.
+struct TwoFabrics {
+    client: Arc<Endpoint>,
+    rdma: VirtualServer,
+    tcp: VirtualServer,
+    network: VirtualNetwork,
+}
+
+impl TwoFabrics {
+    /// Blocks of the shuffle 0 are at both servers.
+    fn with_blocks(rdma: &[usize], tcp: &[usize]) -> Self {
+        use FabricKind::{Tcp, Verbs};
+        let network = VirtualNetwork::new(Tcp);
+        let start = |name, kinds: &[FabricKind]| {
+            let config = config(name, FabricChoice::Auto);
+            VirtualServer::start_with(|resolver| {
+                network.endpoint_over(kinds, config, resolver).unwrap()
+            })
+        };
+        let stage = Self {
+            rdma: start("rdma", &[Verbs]),
+            tcp: start("tcp", &[Tcp]),
+            client: start("client", &[Verbs, Tcp]).endpoint,
+            network,
+        };
+        stage.rdma.put(0, 0, &one_request_each(rdma).0);
+        stage.tcp.put(0, 0, &one_request_each(tcp).0);
+        stage
+    }
+
+    fn ask(&self, server: &VirtualServer, partition: u32) -> u64 {
+        let wanted = [block(0, 0, partition, partition + 1)];
+        let peer = server.peer_of(&self.client);
+        self.client.fetch(peer, &wanted, TIMEOUT).unwrap()
+    }
+
+    /// Returns the requests that have ended now; their blocks are dropped.
+    fn ended(&self) -> Vec<u64> {
+        let mut batch = Vec::new();
+        self.network.until("a completion", || {
+            self.client.completions(16, Duration::ZERO, &mut batch);
+            !batch.is_empty()
+        });
+        let ended = batch.into_iter().map(|completion| {
+            completion.outcome.unwrap();
+            (completion.request, completion.last)
+        });
+        ended.filter(|(_, last)| *last).map(|(id, _)| id).collect()
+    }
+}
+
+/// A large block of one fabric waits for memory, and as many small ones as there is room for are always
+/// under way on another. Memory is granted by age, so no more of them pass than began before.
+#[test]
+fn no_block_of_another_fabric_overtakes_an_older_one_for_long() {
+    const AT_ONCE: usize = 64;
+    let stage = TwoFabrics::with_blocks(&[MIB], &[30 * MIB]);
+    let small = || stage.ask(&stage.rdma, 0);
+    let mut under_way: HashSet<u64> = (0..AT_ONCE).map(|_| small()).collect();
+    let mut turn = |large: Option<u64>| {
+        let mut passed = 0;
+        for id in stage.ended() {
+            if Some(id) == large {
+                return None;
+            }
+            assert!(under_way.remove(&id));
+            under_way.insert(small());
+            passed += 1;
+        }
+        Some(passed)
+    };
+    // The arena is full of small blocks.
+    for _ in 0..AT_ONCE {
+        turn(None);
+    }
+    let large = stage.ask(&stage.tcp, 0);
+    let mut passed = 0;
+    while let Some(more) = turn(Some(large)) {
+        passed += more;
+        assert!(passed < 4 * AT_ONCE, "{passed} small blocks overtook it");
+    }
+}
+
+/// A request that waits for memory is cancelled: another fabric, which left memory to it, goes on at once.
+#[test]
+fn nobody_waits_for_a_request_of_another_fabric_that_has_ended() {
+    let stage = TwoFabrics::with_blocks(&[MIB, 40 * MIB], &[40 * MIB]);
+    let held = {
+        let id = stage.ask(&stage.rdma, 1);
+        let mut batch = Vec::new();
+        stage.network.until("a large block", || {
+            stage.client.completions(16, Duration::ZERO, &mut batch);
+            batch.iter().any(|c| c.request == id && c.last)
+        });
+        batch
+    };
+    let large = stage.ask(&stage.tcp, 0);
+    stage.network.pass(Duration::from_millis(200));
+    let small: HashSet<u64> = (0..4).map(|_| stage.ask(&stage.rdma, 0)).collect();
+    stage.network.pass(Duration::from_millis(200));
+    let mut none = Vec::new();
+    stage.client.completions(16, Duration::ZERO, &mut none);
+    assert!(none.is_empty(), "a younger request took memory");
+    let began = stage.network.now();
+    stage.client.cancel(large);
+    let mut ended = HashSet::new();
+    while !small.is_subset(&ended) {
+        let mut batch = Vec::new();
+        stage.network.until("small blocks", || {
+            stage.client.completions(16, Duration::ZERO, &mut batch);
+            !batch.is_empty()
+        });
+        for completion in batch {
+            assert_eq!(completion.outcome.is_ok(), completion.request != large);
+            ended.insert(completion.request);
+        }
+    }
+    let took = stage.network.now() - began;
+    assert!(
+        took < Duration::from_millis(40),
+        "it waited for a tick: {took:?}"
+    );
+    drop(held);
+}
+
 over_every_fabric!(
     a_block_beyond_the_arena_fails_alone,
     large_blocks,
