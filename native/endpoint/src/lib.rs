@@ -78,7 +78,6 @@ pub mod limits;
 mod loans;
 mod local;
 mod memory;
-mod memory_line;
 mod net;
 mod progress;
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! other purposes.
 
 use crate::limits::{PEER_SHARE, PEER_SHARE_OF_FREE};
-use crate::memory_line::MemoryLine;
 use faro_fabric::EndpointId;
 use faro_pool::{lease_sizes, Account, Lease, Pool, PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use faro_region::ChunkCache;
@@ -83,8 +82,6 @@ pub(crate) struct Memory {
     /// Bytes beside the arena, of the requests that all progress threads hold for their clients, and their bound.
     pub(crate) request_bytes: Arc<AtomicU64>,
     pub(crate) request_limit: u64,
-    /// Which fabric's requests get memory first.
-    pub(crate) line: MemoryLine,
     /// Bytes that have arrived for requests, over all fabrics.
     arrived: AtomicU64,
     /// Refusals when the cache had nothing left to release but pages that peers may be reading.
@@ -118,7 +115,6 @@ impl Memory {
             staging,
             request_bytes: Arc::default(),
             request_limit,
-            line: MemoryLine::new(),
             arrived: AtomicU64::new(0),
             shortages: AtomicU64::new(0),
             #[cfg(feature = "research")]

@@ -120,13 +120,11 @@ impl Progress {
 
     fn take_commands(&mut self) {
         self.doorbell.answer();
-        let (memory, line) = (self.doorbell.take_memory(), self.doorbell.take_line());
+        let memory = self.doorbell.take_memory();
         for service in self.services.all() {
             service.on_commands(&mut self.net);
             if memory {
                 service.on_memory(&mut self.net);
-            } else if line {
-                service.on_line(&mut self.net);
             }
         }
     }

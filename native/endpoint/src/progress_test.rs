@@ -161,7 +161,6 @@ fn a_request_goes_on(doom: Doom) {
     let dispatch = Arc::new(Dispatch::new(Arc::clone(&peers), Vec::new()));
     let services = Services {
         fetch: FetchService::new(
-            FabricKind::Verbs,
             Arc::clone(&queue),
             doomed_commands,
             Arc::clone(&memory),

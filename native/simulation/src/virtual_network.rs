@@ -47,7 +47,7 @@ enum VirtualProcess {
 /// time until it is dropped.
 pub struct VirtualNetwork {
     world: Arc<Mutex<World>>,
-    /// By the number of their first site in the network; each fabric has a site.
+    /// By the number of their site in the network; each has one fabric.
     processes: RefCell<Vec<VirtualProcess>>,
     kind: FabricKind,
     // The last one, because processes that are dropped ask for the time.
@@ -81,28 +81,12 @@ impl VirtualNetwork {
         config: Config,
         resolver: Resolver,
     ) -> Result<Arc<Endpoint>, EndpointError> {
-        self.endpoint_over(&[self.kind], config, resolver)
-    }
-
-    /// Starts an endpoint with these fabrics, best first.
-    ///
-    /// # Errors
-    /// Fails as `Endpoint::start` does.
-    pub fn endpoint_over(
-        &self,
-        kinds: &[FabricKind],
-        config: Config,
-        resolver: Resolver,
-    ) -> Result<Arc<Endpoint>, EndpointError> {
         let site = self.next_site();
         let number = site as u128 + 1;
         let key = StaticKey::public(number).map_err(|_| EndpointError::Closed)?;
         let secret = Secret::new([number as u8; 32]);
         let stepped = ManualEndpoint::start(config, key, secret, |identity, _| {
-            let fabrics = kinds.iter().enumerate().map(|(thread, kind)| {
-                Box::new(self.fabric((site, thread), *kind, identity)) as Box<dyn Fabric>
-            });
-            fabrics.collect()
+            vec![Box::new(self.fabric(identity)) as Box<dyn Fabric>]
         })?;
         let endpoint = Arc::clone(stepped.endpoint());
         let process = VirtualProcess::Endpoint {
@@ -118,7 +102,7 @@ impl VirtualNetwork {
     /// something has happened and when its last poll has waited for long enough.
     pub fn peer(&self, own: &OwnIdentity, play: impl FnOnce(Box<dyn Fabric>) -> Box<dyn FnMut()>) {
         let site = self.next_site();
-        let play = play(Box::new(self.fabric((site, 0), self.kind, own)));
+        let play = play(Box::new(self.fabric(own)));
         self.enter(site, VirtualProcess::Peer(play));
     }
 
@@ -149,13 +133,9 @@ impl VirtualNetwork {
         lock(&self.world).network.sites.len()
     }
 
-    fn fabric(
-        &self,
-        place: (usize, usize),
-        kind: FabricKind,
-        identity: &Identity,
-    ) -> SimulatedFabric {
-        SimulatedFabric::new(&self.world, place, kind, identity, ProcessSpeed::FAST)
+    fn fabric(&self, identity: &Identity) -> SimulatedFabric {
+        let place = (self.next_site(), 0);
+        SimulatedFabric::new(&self.world, place, self.kind, identity, ProcessSpeed::FAST)
     }
 
     fn enter(&self, site: usize, process: VirtualProcess) {
@@ -163,9 +143,7 @@ impl VirtualNetwork {
         processes.resize_with(site, || VirtualProcess::Absent);
         processes.push(process);
         let World { core, network } = &mut *lock(&self.world);
-        for its in site..network.sites.len() {
-            network.wake(core, its);
-        }
+        network.wake(core, site);
     }
 
     /// Takes the next step before `end`. Returns false if there is none.
@@ -197,13 +175,7 @@ impl VirtualNetwork {
             }
         };
         match step {
-            RunStep::Turn { site } => {
-                let (first, thread) = {
-                    let its = &lock(&self.world).network.sites[site];
-                    (its.node, its.place)
-                };
-                self.with(first, |process| process.turn(thread));
-            }
+            RunStep::Turn { site } => self.with(site, |process| process.turn()),
             RunStep::Files { node } => self.with(node, VirtualProcess::read_files),
             RunStep::Questions { node } => self.with(node, VirtualProcess::answer_questions),
             // All other steps are those of plans, which this network has not.
@@ -224,9 +196,9 @@ impl VirtualNetwork {
 }
 
 impl VirtualProcess {
-    fn turn(&mut self, thread: usize) {
+    fn turn(&mut self) {
         match self {
-            Self::Endpoint { endpoint, .. } => match endpoint.turn(thread) {
+            Self::Endpoint { endpoint, .. } => match endpoint.turn(0) {
                 Turn::Goes | Turn::WithoutFabric | Turn::Ended => {}
             },
             Self::Peer(turn) => turn(),

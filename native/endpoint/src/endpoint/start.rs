@@ -9,7 +9,6 @@ use crate::fetch::{self, FetchService, RequestQueue};
 use crate::files::Catalog;
 use crate::loans::LentOutputs;
 use crate::memory::Memory;
-use crate::memory_line::WakeFabric;
 use crate::net::{CardRoutes, CardSecrets, Doorbell, Inbox, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{host_of, Exchange, ServerQueue};
@@ -149,12 +148,6 @@ impl Endpoint {
             let doorbell = Arc::clone(doorbell);
             pool.on_release(Box::new(move || doorbell.memory_returned()));
         }
-        let wakers = threads.iter().map(|thread| {
-            let doorbell = Arc::clone(&thread.doorbell);
-            let wake: WakeFabric = Box::new(move || doorbell.line_moved());
-            (thread.kind, wake)
-        });
-        endpoint.memory.line.set_wakers(wakers.collect());
         let progress = |thread| endpoint.progress_of(id, thread, idle_timeout, connection_idle);
         let threads = threads.into_iter().map(progress).collect();
         Ok((endpoint, threads))
@@ -169,7 +162,6 @@ impl Endpoint {
     ) -> Progress {
         let (memory, counters) = (&self.memory, &self.counters);
         let fetch = FetchService::new(
-            thread.kind,
             Arc::clone(&self.queue),
             thread.fetch.1,
             Arc::clone(memory),

@@ -16,9 +16,6 @@
 //!    again later.
 //! 4. A silent server keeps no memory from other servers, and requests to it are served last
 //!    (`silent`).
-//! 5. The order of rule 2 is that of all fabrics together
-//!    ([`MemoryLine`](crate::memory_line::MemoryLine)). While an older request waits, on any fabric,
-//!    requests are sent without the buffer of rule 3.
 //!
 //! A request that waits for memory has no deadline as long as memory returns to the arena. If none
 //! does, it waits while bytes arrive for others, and no longer than its timeout (`overdue`).
@@ -46,17 +43,13 @@ pub(super) enum MemoryGrant {
 
 impl FetchService {
     /// Returns the buffer that is sent with a request. Returns `None` if more than half of the
-    /// arena is in use, if an older request waits for memory, if the server is silent, or if there is no
-    /// connection.
+    /// arena is in use, if the server is silent, or if there is no connection.
     pub(super) fn first_buffer(
         &mut self,
         net: &mut Net,
         attempt: &mut Attempt,
     ) -> Option<RemoteBuffer> {
-        if self.memory.is_half_full(Purpose::Read)
-            || self.memory.line.has_older(attempt.request.id)
-            || self.heard.is_silent(attempt.connection)
-        {
+        if self.memory.is_half_full(Purpose::Read) || self.heard.is_silent(attempt.connection) {
             return None;
         }
         let bytes = self
@@ -96,30 +89,10 @@ impl FetchService {
         if !line_has_ended {
             self.shortage.found_none();
         }
-        let nobody_waits = line_has_ended && self.first_of_all().is_none();
-        let goes_on = nobody_waits && !behind.is_empty();
+        let goes_on = line_has_ended && !behind.is_empty();
         self.awaiting_memory.extend(behind);
         if goes_on {
             self.offer_in_order(net, Self::has_memory_for_those_behind);
-        }
-        self.publish_first();
-    }
-
-    /// Tells the other fabrics which request is the oldest in line here.
-    pub(super) fn publish_first(&self) {
-        self.memory.line.publish(self.kind, self.first_in_line());
-    }
-
-    /// Returns whether a request must leave memory to an older one of another fabric.
-    fn has_elder_elsewhere(&self, request: u64) -> bool {
-        let is_older = || {
-            let elsewhere = self.memory.line.oldest_elsewhere(self.kind);
-            elsewhere.is_some_and(|oldest| oldest < request)
-        };
-        // What is published before the second look is seen by the one who leaves the line after it.
-        is_older() && {
-            self.memory.line.publish(self.kind, Some(request));
-            is_older()
         }
     }
 
@@ -130,12 +103,6 @@ impl FetchService {
             };
             let memory_granted = match self.attempts.get(id) {
                 None => MemoryGrant::Served,
-                Some(attempt) if self.has_elder_elsewhere(request) => {
-                    if !attempt.is_under_way() {
-                        self.starved(id);
-                    }
-                    MemoryGrant::NoMemory
-                }
                 Some(attempt) if attempt.is_pulling() => self.pull_more(net, id),
                 Some(_) => self.offer_more(net, id),
             };
@@ -170,7 +137,7 @@ impl FetchService {
 
     /// Sends the requests that were put back, as soon as no older one waits for memory.
     pub(super) fn send_put_back(&mut self) {
-        let older = self.first_of_all();
+        let older = self.first_in_line();
         while let Some(next) = self.put_back.first_entry() {
             if older.is_some_and(|first| first < *next.key()) {
                 return;
@@ -230,7 +197,7 @@ impl FetchService {
     /// server. Returns whether some gave up their memory.
     pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) -> bool {
         let recently = |at: Instant| now.duration_since(at) < TICK;
-        let Some(first) = self.first_of_all() else {
+        let Some(first) = self.first_in_line() else {
             return false;
         };
         // Posted work will return memory, unless none has returned for a while: one slow or silent

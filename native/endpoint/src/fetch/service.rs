@@ -12,7 +12,7 @@ use crate::counters::EndpointCounters;
 use crate::memory::Memory;
 use crate::net::{ClosedConnection, LinkState, MessageSource, Net, ProgressService};
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, FabricKind, Outcome};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome};
 use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_sync::{clock, HashMap};
 use faro_wire::codes::FetchErrorCode;
@@ -24,7 +24,6 @@ use std::time::Instant;
 
 /// The client service of one progress thread.
 pub(crate) struct FetchService {
-    pub(super) kind: FabricKind,
     pub(super) queue: Arc<RequestQueue>,
     commands: Receiver<FetchCommand>,
     pub(super) memory: Arc<Memory>,
@@ -54,7 +53,6 @@ pub(crate) struct FetchService {
 
 impl FetchService {
     pub(crate) fn new(
-        kind: FabricKind,
         queue: Arc<RequestQueue>,
         commands: Receiver<FetchCommand>,
         memory: Arc<Memory>,
@@ -68,7 +66,6 @@ impl FetchService {
         Self {
             largest_block,
             reply_bytes: PAGE_BYTES as u64,
-            kind,
             queue,
             commands,
             memory,
@@ -84,13 +81,6 @@ impl FetchService {
             heard: ServerActivity::default(),
             pulls: Pulls::default(),
         }
-    }
-}
-
-impl Drop for FetchService {
-    /// No other fabric waits for requests that are gone.
-    fn drop(&mut self) {
-        self.memory.line.publish(self.kind, None);
     }
 }
 
@@ -215,14 +205,7 @@ impl ProgressService for FetchService {
         self.send_put_back();
     }
 
-    fn on_line(&mut self, net: &mut Net) {
-        self.offer_buffers(net);
-        self.send_put_back();
-    }
-
     fn tick(&mut self, net: &mut Net, now: Instant) {
-        let elsewhere = self.memory.line.oldest_elsewhere(self.kind);
-        self.shortage.waits_elsewhere(elsewhere, now);
         self.shortage.arrived(self.memory.arrived(), now);
         for connection in self.awaiting_room.connections() {
             self.has_room(net, connection);
@@ -261,9 +244,6 @@ impl ProgressService for FetchService {
     }
 
     fn redirect_commands(&mut self) {
-        // Attempts are ended by now, but not those that a panic has cut off.
-        self.awaiting_memory.clear();
-        self.publish_first();
         let put_back = std::mem::take(&mut self.put_back).into_values();
         for request in put_back.chain(self.busy_servers.take()) {
             self.queue.dispatch(request);

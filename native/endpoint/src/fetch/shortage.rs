@@ -20,8 +20,6 @@ pub(super) struct Shortage {
     /// The value of `gave_back` in the last turn: a report of returned memory may be about that
     /// memory.
     own_return: bool,
-    /// The oldest request that waits for memory on another fabric, and since when.
-    elsewhere: Option<(u64, Instant)>,
 }
 
 impl Shortage {
@@ -34,7 +32,6 @@ impl Shortage {
             short_at: now,
             gave_back: false,
             own_return: false,
-            elsewhere: None,
         }
     }
 
@@ -66,18 +63,6 @@ impl Shortage {
         if bytes - self.enough_arrived.1 >= MEMORY_WAIT_BYTES {
             self.enough_arrived = (now, bytes);
         }
-    }
-
-    /// Notes the oldest request that waits for memory on another fabric.
-    pub(super) fn waits_elsewhere(&mut self, oldest: Option<u64>, now: Instant) {
-        if self.elsewhere.map(|(request, _)| request) != oldest {
-            self.elsewhere = oldest.map(|request| (request, now));
-        }
-    }
-
-    /// Returns since when the oldest request of another fabric waits for memory.
-    pub(super) fn waited_elsewhere(&self) -> Option<Instant> {
-        self.elsewhere.map(|(_, since)| since)
     }
 
     /// Notes that an attempt in line has found no memory.

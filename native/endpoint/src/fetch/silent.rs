@@ -67,17 +67,8 @@ impl FetchService {
         Some(*request)
     }
 
-    /// Returns the oldest request in line for memory on any fabric.
-    pub(super) fn first_of_all(&self) -> Option<u64> {
-        let elsewhere = self.memory.line.oldest_elsewhere(self.kind);
-        self.first_in_line().into_iter().chain(elsewhere).min()
-    }
-
-    /// Returns whether an attempt in line, here or on another fabric, has waited for memory for long.
+    /// Returns whether an attempt in line has waited for memory for long.
     pub(super) fn is_waited_for(&self, is_long: impl Fn(Instant) -> bool) -> bool {
-        if self.shortage.waited_elsewhere().is_some_and(&is_long) {
-            return true;
-        }
         let mut awaiting = self.awaiting_memory.iter();
         awaiting.any(|(_, id)| {
             let attempt = self.attempts.get(*id);

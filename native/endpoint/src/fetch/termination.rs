@@ -160,9 +160,7 @@ impl FetchService {
         let attempt = self.attempts.end(id)?;
         let connection = attempt.connection;
         let (request, keys) = attempt.end();
-        if self.awaiting_memory.remove(&(request.id, id)) {
-            self.publish_first();
-        }
+        self.awaiting_memory.remove(&(request.id, id));
         self.awaiting_room.remove(connection, (request.id, id));
         for key in keys {
             // If the result is `RevokeStatus::Later`, the fabric keeps the lease until no write can

@@ -13,8 +13,6 @@ pub(crate) struct Doorbell {
     rung: AtomicBool,
     /// The arena has memory again that a lease was refused before.
     memory: AtomicBool,
-    /// An older request of another fabric does not wait for memory any more.
-    line: AtomicBool,
     closing: AtomicBool,
     /// The thread, once its fabric is gone and it waits without one.
     parked: OnceLock<Thread>,
@@ -26,7 +24,6 @@ impl Doorbell {
             waker,
             rung: AtomicBool::new(false),
             memory: AtomicBool::new(false),
-            line: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             parked: OnceLock::new(),
         })
@@ -49,12 +46,6 @@ impl Doorbell {
         self.ring();
     }
 
-    /// Tells the thread that other fabrics leave memory to its requests.
-    pub(crate) fn line_moved(&self) {
-        self.line.store(true, Ordering::Release);
-        self.ring();
-    }
-
     /// Tells the thread to end.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
@@ -70,11 +61,6 @@ impl Doorbell {
     /// Returns whether memory has returned since the last call.
     pub(crate) fn take_memory(&self) -> bool {
         self.memory.swap(false, Ordering::AcqRel)
-    }
-
-    /// Returns whether the line has moved since the last call.
-    pub(crate) fn take_line(&self) -> bool {
-        self.line.swap(false, Ordering::AcqRel)
     }
 
     pub(crate) fn is_closing(&self) -> bool {

@@ -79,9 +79,6 @@ pub(crate) trait ProgressService {
     /// Called when the arena has memory again after it refused a lease.
     fn on_memory(&mut self, _net: &mut Net) {}
 
-    /// Called when requests of another fabric that were older do not wait for memory any more.
-    fn on_line(&mut self, _net: &mut Net) {}
-
     /// Called regularly, to handle deadlines.
     fn tick(&mut self, _net: &mut Net, _now: Instant) {}
 

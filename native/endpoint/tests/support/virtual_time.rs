@@ -42,16 +42,11 @@ pub struct VirtualServer {
 
 impl VirtualServer {
     pub fn start(theatre: &impl EndpointDriver, config: Config) -> Self {
-        Self::start_with(|resolver| theatre.endpoint(config, resolver))
-    }
-
-    /// `start` starts the endpoint, which asks that resolver.
-    pub fn start_with(start: impl FnOnce(Resolver) -> Arc<Endpoint>) -> Self {
         let files: Rc<RefCell<HashMap<OutputId, OutputFiles>>> = Rc::default();
         let known = Rc::clone(&files);
         let resolver = move |id| Some(known.borrow().get(&id).cloned());
         Self {
-            endpoint: start(Box::new(resolver)),
+            endpoint: theatre.endpoint(config, Box::new(resolver)),
             dir: tempfile::tempdir().unwrap(),
             files,
         }
