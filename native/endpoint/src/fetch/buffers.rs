@@ -128,7 +128,8 @@ impl FetchService {
         if !self.order.is_held_back(request) {
             return false;
         }
-        self.order.publish(Some(request));
+        let first = self.first_in_line().map_or(request, |f| f.min(request));
+        self.order.publish(Some(first));
         let is_held_back = self.order.is_held_back(request);
         self.was_held_back |= is_held_back;
         is_held_back

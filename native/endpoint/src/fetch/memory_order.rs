@@ -22,7 +22,7 @@ use std::sync::Arc;
 const NONE: u64 = u64::MAX;
 
 /// What one progress thread publishes.
-struct Member {
+struct ThreadInOrder {
     /// The id of its oldest request that waits for memory.
     first: AtomicU64,
     waker: Waker,
@@ -30,18 +30,18 @@ struct Member {
 
 /// The place of one progress thread in the order. When it is dropped, it holds no other one back.
 pub(crate) struct PlaceInOrder {
-    all: Arc<[Member]>,
+    all: Arc<[ThreadInOrder]>,
     own: usize,
 }
 
 impl PlaceInOrder {
     /// Returns a place for each of the threads that these wakers wake.
     pub(crate) fn of_each(wakers: impl Iterator<Item = Waker>) -> Vec<Self> {
-        let member = |waker| Member {
+        let thread = |waker| ThreadInOrder {
             first: AtomicU64::new(NONE),
             waker,
         };
-        let all: Arc<[Member]> = wakers.map(member).collect();
+        let all: Arc<[ThreadInOrder]> = wakers.map(thread).collect();
         let place = |own| Self {
             all: Arc::clone(&all),
             own,
@@ -49,14 +49,16 @@ impl PlaceInOrder {
         (0..all.len()).map(place).collect()
     }
 
-    fn others(&self) -> impl Iterator<Item = &Member> {
+    fn others(&self) -> impl Iterator<Item = &ThreadInOrder> {
         let all = self.all.iter().enumerate();
-        all.filter_map(|(at, member)| (at != self.own).then_some(member))
+        all.filter_map(|(at, thread)| (at != self.own).then_some(thread))
     }
 
     /// Returns the oldest request that waits on another thread.
     pub(super) fn first_of_others(&self) -> Option<u64> {
-        let firsts = self.others().map(|m| m.first.load(Ordering::SeqCst));
+        let firsts = self
+            .others()
+            .map(|other| other.first.load(Ordering::SeqCst));
         firsts.min().filter(|first| *first != NONE)
     }
 
