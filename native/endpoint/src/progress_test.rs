@@ -3,7 +3,7 @@
 
 use crate::collective::{CollectiveService, Dispatch};
 use crate::counters::EndpointCounters;
-use crate::fetch::{FetchCommand, FetchService, RequestQueue};
+use crate::fetch::{FetchCommand, FetchService, PlaceInOrder, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::{Memory, RegionMode, Staging};
 use crate::net::{CardRoutes, CardSecrets, Doorbell, Inbox, Net, PeerTable};
@@ -157,6 +157,9 @@ fn a_request_goes_on(doom: Doom) {
         Arc::clone(&exchange),
         Arc::clone(&counters),
     ));
+    let woken = Arc::clone(&doomed);
+    let waker = Arc::new(move || woken.ring()) as Waker;
+    let place = PlaceInOrder::of_each([waker].into_iter()).remove(0);
     let io = IoPool::start(1, Arc::clone(&memory), Arc::clone(&catalog)).unwrap();
     let dispatch = Arc::new(Dispatch::new(Arc::clone(&peers), Vec::new()));
     let services = Services {
@@ -164,6 +167,7 @@ fn a_request_goes_on(doom: Doom) {
             Arc::clone(&queue),
             doomed_commands,
             Arc::clone(&memory),
+            place,
             Arc::clone(&counters),
         ),
         serve: ServeService::new(
