@@ -2,7 +2,7 @@ package io.faro.spark.fetch;
 
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
-import io.faro.spark.read.PartClient;
+import io.faro.spark.read.groups.PartClient;
 import io.faro.spark.transport.ShuffleIds;
 import java.util.HashMap;
 import java.util.Map;

@@ -1,6 +1,6 @@
 package io.faro.spark.transport;
 
-import io.faro.spark.read.Parts;
+import io.faro.spark.read.places.Parts;
 import java.util.HashMap;
 import java.util.Map;
 

@@ -1,5 +1,7 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
+import io.faro.spark.read.groups.GroupFetch.GroupBuffer;
+import io.faro.spark.read.places.ReadPlan.Group;
 import java.io.IOException;
 import java.io.InputStream;
 import org.apache.spark.network.buffer.ManagedBuffer;
@@ -9,13 +11,13 @@ import org.apache.spark.shuffle.FetchFailedException;
  * A group of parts that Spark's iterator has fetched, in which {@link SecondFetch} may replace corrupt parts. Holds all
  * their bytes until it is closed. Thread-safe: the task's end may close it while another thread reads.
  */
-final class FetchedGroup {
+public final class FetchedGroup {
   /** Looks at a part's bytes. */
-  interface Check<T> {
+  public interface Check<T> {
     T of(ManagedBuffer part) throws IOException;
   }
 
-  final Group group;
+  public final Group group;
   private final GroupBuffer buffer;
   /** Closing it tells Spark's iterator that the group was read. */
   private final InputStream handle;
@@ -25,7 +27,7 @@ final class FetchedGroup {
   private final ManagedBuffer[] replaced;
   private boolean closed;
 
-  FetchedGroup(GroupBuffer buffer, InputStream handle, SecondFetch secondFetch, PartFailure failure) {
+  public FetchedGroup(GroupBuffer buffer, InputStream handle, SecondFetch secondFetch, PartFailure failure) {
     this.buffer = buffer;
     this.handle = handle;
     this.secondFetch = secondFetch;
@@ -34,36 +36,36 @@ final class FetchedGroup {
     replaced = new ManagedBuffer[group.parts.count()];
   }
 
-  int count() {
+  public int count() {
     return replaced.length;
   }
 
   /** The bytes of part {@code i}; {@code null}: it did not arrive. */
-  synchronized ManagedBuffer part(int i) {
+  public synchronized ManagedBuffer part(int i) {
     return replaced[i] == null ? buffer.part(i) : replaced[i];
   }
 
   /** Returns whether part {@code i} has bytes. No part of a group is empty. */
-  boolean hasBytes(int i) {
+  public boolean hasBytes(int i) {
     ManagedBuffer part = part(i);
     return part != null && part.size() > 0;
   }
 
   /** Returns the failure with which the task ends because part {@code i} has no bytes. */
-  FetchFailedException withoutBytes(int i) {
+  public FetchFailedException withoutBytes(int i) {
     ManagedBuffer part = part(i);
     return part == null ? failure.failed(group.address, group.parts, i, "not fetched", buffer.cause(i))
         : failure.corrupt(group.address, group.parts, i, "no bytes arrived", part);
   }
 
   /** Looks at part {@code i} while it cannot be released. */
-  synchronized <T> T look(int i, Check<T> check) throws IOException {
+  public synchronized <T> T look(int i, Check<T> check) throws IOException {
     checkOpen();
     return check.of(part(i));
   }
 
   /** Replaces a part that is corrupt, or throws what ends the task. */
-  void corrupt(int i, String problem, boolean handedOut) throws FetchFailedException {
+  public void corrupt(int i, String problem, boolean handedOut) throws FetchFailedException {
     boolean isReplaced;
     synchronized (this) {
       isReplaced = replaced[i] != null;
@@ -85,7 +87,7 @@ final class FetchedGroup {
   }
 
   /** Idempotent. */
-  synchronized void close() throws IOException {
+  public synchronized void close() throws IOException {
     if (!closed) {
       closed = true;
       for (ManagedBuffer part : replaced) {

@@ -1,10 +1,16 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
+import io.faro.spark.read.places.Parts;
+import io.faro.spark.read.places.ReadPlan.Group;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.BlockStoreClient;
@@ -14,7 +20,7 @@ import org.apache.spark.network.shuffle.DownloadFileManager;
  * The block client of one reader: Spark's fetch iterator asks it for groups. It asks for their parts, and hands a group
  * over when all of them are there or have failed.
  */
-class GroupFetch extends BlockStoreClient {
+public class GroupFetch extends BlockStoreClient {
   private final BlockStoreClient blocks;
   private final PartClient client;
   private final Map<String, Group> groups;
@@ -207,6 +213,103 @@ class GroupFetch extends BlockStoreClient {
           arrived[i].release();
           arrived[i] = null;
         }
+      }
+    }
+  }
+
+  /**
+   * The bytes of a group's parts. Some of them may have failed: Spark's iterator would report the failure of a block
+   * that does not exist, so a group always arrives, and its reader reports the part.
+   */
+  public static final class GroupBuffer extends ManagedBuffer {
+    final Group group;
+    /** {@code null}: that part failed. */
+    private final ManagedBuffer[] parts;
+    /** {@code null}: no part failed. */
+    private final Throwable[] causes;
+    private final AtomicInteger references = new AtomicInteger(1);
+    private final long size;
+
+    /** Takes over the references of the parts. */
+    public GroupBuffer(Group group, ManagedBuffer[] parts, Throwable[] causes) {
+      this.group = group;
+      this.parts = parts;
+      this.causes = causes;
+      long sum = 0;
+      for (ManagedBuffer part : parts) {
+        sum += part == null ? 0 : part.size();
+      }
+      size = sum;
+    }
+
+    /** {@code null}: the part failed. */
+    ManagedBuffer part(int i) {
+      return parts[i];
+    }
+
+    Throwable cause(int i) {
+      return causes == null ? null : causes[i];
+    }
+
+    /** At least 1: Spark's iterator takes an empty block for a fault of its own kind. */
+    @Override
+    public long size() {
+      return Math.max(1, size);
+    }
+
+    @Override
+    public InputStream createInputStream() {
+      return new GroupStream(this);
+    }
+
+    @Override
+    public ManagedBuffer retain() {
+      references.incrementAndGet();
+      return this;
+    }
+
+    @Override
+    public ManagedBuffer release() {
+      if (references.decrementAndGet() == 0) {
+        for (ManagedBuffer part : parts) {
+          if (part != null) {
+            part.release();
+          }
+        }
+      }
+      return this;
+    }
+
+    /** Spark's iterator calls none of these for a block that it reads. */
+    @Override
+    public ByteBuffer nioByteBuffer() {
+      throw new UnsupportedOperationException("a group of blocks is decoded in place");
+    }
+
+    @Override
+    public Object convertToNetty() {
+      return nioByteBuffer();
+    }
+
+    /** Abstract in ManagedBuffer from Spark 4.0 on, absent before: hence no annotation. */
+    public Object convertToNettyForSsl() {
+      return convertToNetty();
+    }
+
+    /**
+     * Spark's iterator hands it over as the stream of a group. It carries the buffer, which the reader decodes in
+     * place; it is no stream of bytes.
+     */
+    static final class GroupStream extends InputStream {
+      final GroupBuffer buffer;
+
+      GroupStream(GroupBuffer buffer) {
+        this.buffer = buffer;
+      }
+
+      @Override
+      public int read() throws IOException {
+        throw new IOException("a group of blocks is decoded in place");
       }
     }
   }

@@ -1,5 +1,7 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
+import io.faro.rows.MemorySlices;
+import io.faro.spark.read.places.Parts;
 import org.apache.spark.network.buffer.ManagedBuffer;
 
 /** Fetches parts of other executors' map outputs. */
@@ -17,4 +19,10 @@ public interface PartClient {
 
   /** Fetches parts that arrived damaged once more, by another way than before if there is one. */
   void fetchAgain(String host, int port, String executor, Parts parts, Listener listener);
+
+  /** A buffer whose bytes lie in native memory. */
+  interface NativeBytes {
+    /** Appends the bytes as one part. They are there as long as the caller holds a reference to the buffer. */
+    void addTo(MemorySlices slices);
+  }
 }

@@ -1,5 +1,6 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
+import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.zip.CheckedInputStream;
@@ -17,7 +18,7 @@ import org.slf4j.LoggerFactory;
  * Fetch failures, as Spark's fetch iterator reports them: with the exact block, and of a corrupt one with the diagnosis
  * in Spark's words, for which users' alerts look.
  */
-final class PartFailure {
+public final class PartFailure {
   private static final Logger LOG = LoggerFactory.getLogger(PartFailure.class);
   private static final int CHUNK_BYTES = 8 << 10;
 
@@ -26,13 +27,13 @@ final class PartFailure {
   private final String checksum;
 
   /** {@code client}: asks the owner of a corrupt block. */
-  PartFailure(BlockStoreClient client, String checksum) {
+  public PartFailure(BlockStoreClient client, String checksum) {
     this.client = client;
     this.checksum = checksum;
   }
 
   /** Ends the stage's attempt: Spark then computes the map output anew. */
-  FetchFailedException failed(BlockManagerId address, Parts parts, int i, String problem, Throwable cause) {
+  public FetchFailedException failed(BlockManagerId address, Parts parts, int i, String problem, Throwable cause) {
     return failure(address, parts, i, "Block " + parts.id(i) + ": " + problem, cause);
   }
 
@@ -44,7 +45,7 @@ final class PartFailure {
   }
 
   /** The same for a corrupt part; {@code bytes} may be {@code null}. */
-  FetchFailedException corrupt(BlockManagerId address, Parts parts, int i, String problem, ManagedBuffer bytes) {
+  public FetchFailedException corrupt(BlockManagerId address, Parts parts, int i, String problem, ManagedBuffer bytes) {
     Long sum = null;
     try {
       sum = checksum == null || bytes == null || !alone(parts, i) ? null : checksum(bytes);
@@ -55,7 +56,7 @@ final class PartFailure {
   }
 
   /** The same; {@code sum}: the {@link #running} checksum of all bytes, or {@code null}. */
-  FetchFailedException corrupt(BlockManagerId address, Parts parts, int i, String problem, Long sum) {
+  public FetchFailedException corrupt(BlockManagerId address, Parts parts, int i, String problem, Long sum) {
     String message = diagnosis(address, parts, i, sum) + " (" + problem + ")";
     LOG.warn("Faro: {}, from {}", message, address);
     return failure(address, parts, i, message, null);
@@ -110,5 +111,18 @@ final class PartFailure {
       }
       return in.getChecksum().getValue();
     }
+  }
+
+  /**
+   * Throws {@code exception} as it is; the result is for the compiler: {@code throw PartFailure.raise(e)}. Scala
+   * declares no exceptions: some methods of Spark throw checked ones, and overrides of them must too.
+   */
+  public static RuntimeException raise(Throwable exception) {
+    throw PartFailure.<RuntimeException>as(exception);
+  }
+
+  @SuppressWarnings("unchecked")
+  private static <E extends Throwable> E as(Throwable exception) throws E {
+    throw (E) exception;
   }
 }

@@ -1,36 +1,34 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
 import io.faro.rows.RowCodec;
 import io.faro.spark.conf.SparkSettings;
+import io.faro.spark.read.places.ReadPlan;
 import org.apache.spark.SparkConf;
 import org.apache.spark.network.util.ByteUnit;
 
 /** Spark's settings of a shuffle's readers. */
-final class ReaderConf {
+public final class ReaderConf {
   private static final long MIB = 1 << 20;
 
-  final boolean wanted;
+  public final boolean wanted;
   /** {@code null}: not one that native code decodes. */
-  final RowCodec codec;
-  /** True if compressed blocks, one after the other, are one compressed stream. */
-  final boolean concatenates;
-  final boolean encrypted;
-  final boolean oldProtocol;
+  public final RowCodec codec;
+  public final boolean encrypted;
+  public final boolean oldProtocol;
   final long maxBytesInFlight;
   final int maxRequestsInFlight;
   final int maxBlocksPerAddress;
   final long maxBytesToMemory;
   final int nettyAttempts;
   /** {@code null}: map outputs have no checksums. */
-  final String checksum;
+  public final String checksum;
 
   /** {@code wanted}: {@code spark.faro.reader} is auto. */
-  ReaderConf(SparkConf conf, boolean wanted) {
+  public ReaderConf(SparkConf conf, boolean wanted) {
     this.wanted = wanted;
     boolean compressed = SparkSettings.flag(conf, "spark.shuffle.compress", true);
     codec = !compressed
         ? RowCodec.NONE : RowCodec.named(SparkSettings.text(conf, "spark.io.compression.codec", "lz4"));
-    concatenates = !compressed || codec != null || Decompression.canJoinStreams(conf);
     encrypted = SparkSettings.flag(conf, "spark.io.encryption.enabled", false);
     oldProtocol = SparkSettings.flag(conf, "spark.shuffle.useOldFetchProtocol", false);
     maxBytesInFlight = SparkSettings.bytes(conf, "spark.reducer.maxSizeInFlight", ByteUnit.MiB, 48 * MIB);
@@ -44,7 +42,7 @@ final class ReaderConf {
   }
 
   /** Limits of one group. The iterator requests a fifth of what may be in flight at once. */
-  ReadPlan.Limits limits() {
+  public ReadPlan.Limits limits() {
     return new ReadPlan.Limits(maxBytesInFlight / 5, maxBytesToMemory, maxBlocksPerAddress);
   }
 

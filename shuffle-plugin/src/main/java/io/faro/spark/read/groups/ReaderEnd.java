@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
 import java.io.IOException;
 import org.apache.spark.TaskContext;
@@ -10,11 +10,11 @@ import org.slf4j.LoggerFactory;
  * Ends a reader once: when its last record was read, or with its task. Afterwards it holds nothing, because a task
  * keeps its listeners, and may have thousands of readers, one after the other ({@code coalesce} after a shuffle).
  */
-final class ReaderEnd implements TaskCompletionListener {
+public final class ReaderEnd implements TaskCompletionListener {
   private static final Logger LOG = LoggerFactory.getLogger(ReaderEnd.class);
 
   /** Records that can be closed from any thread. */
-  interface Records {
+  public interface Records {
     void close() throws IOException;
   }
 
@@ -37,7 +37,7 @@ final class ReaderEnd implements TaskCompletionListener {
   }
 
   /** From any thread. */
-  void run() {
+  public void run() {
     Records of;
     GroupFetch from;
     synchronized (this) {

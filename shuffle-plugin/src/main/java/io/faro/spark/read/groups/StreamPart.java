@@ -1,5 +1,6 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
+import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.zip.Checksum;
@@ -7,7 +8,7 @@ import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.storage.BlockManagerId;
 
 /** A part that Spark hands over as the stream of a file. It can be read once; its checksum is made on the way. */
-final class StreamPart {
+public final class StreamPart {
   private final InputStream stream;
   private final BlockManagerId address;
   private final Parts part;
@@ -15,7 +16,7 @@ final class StreamPart {
   /** The checksum of the bytes that were read; {@code null}: the part has none. */
   private final Checksum sum;
 
-  StreamPart(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {
+  public StreamPart(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {
     this.stream = stream;
     this.address = address;
     this.part = part;
@@ -24,7 +25,7 @@ final class StreamPart {
   }
 
   /** Reads like {@link InputStream#read(byte[], int, int)}. */
-  int read(byte[] to, int offset, int length) throws IOException {
+  public int read(byte[] to, int offset, int length) throws IOException {
     int bytes = stream.read(to, offset, length);
     if (sum != null && bytes > 0) {
       sum.update(to, offset, bytes);
@@ -32,24 +33,24 @@ final class StreamPart {
     return bytes;
   }
 
-  int available() throws IOException {
+  public int available() throws IOException {
     return stream.available();
   }
 
   /** Returns the failure with which the task ends because the file cannot be read. */
-  FetchFailedException unreadable(Throwable cause) {
+  public FetchFailedException unreadable(Throwable cause) {
     return failure.failed(address, part, 0, "its file cannot be read", cause);
   }
 
   /** What the task ends with because the part is corrupt. Reads the rest, as the checksum is of all bytes. */
-  FetchFailedException corrupt(String problem, byte[] scratch) throws IOException {
+  public FetchFailedException corrupt(String problem, byte[] scratch) throws IOException {
     while (read(scratch, 0, scratch.length) >= 0) {
       // The checksum sums up what is read.
     }
     return failure.corrupt(address, part, 0, problem, sum == null ? null : (Long) sum.getValue());
   }
 
-  void close() throws IOException {
+  public void close() throws IOException {
     stream.close();
   }
 }

@@ -1,10 +1,10 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.io.IOException;
 import java.io.InputStream;
 
 /** A stream that is read into arrays: a single byte is an array of one. */
-abstract class ArrayStream extends InputStream {
+public abstract class ArrayStream extends InputStream {
   @Override
   public final int read() throws IOException {
     byte[] one = new byte[1];

@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.util.Set;
 import org.apache.spark.TaskContext;
@@ -10,7 +10,7 @@ import org.apache.spark.storage.BlockManagerId;
  * same as Spark's fetch iterator decides, except where this executor cannot read another one's directories, and where
  * the node service of this host lends the files.
  */
-final class BlockPlaces implements ReadPlan.Places {
+public final class BlockPlaces implements ReadPlan.Places {
   private final BlockManager blocks;
   private final TaskContext context;
   private final HostDirectories directories;
@@ -19,7 +19,8 @@ final class BlockPlaces implements ReadPlan.Places {
   private final Set<String> near;
   private final String own;
 
-  BlockPlaces(BlockManager blocks, TaskContext context, HostDirectories directories, LoanClient lender, Set<String> near) {
+  public BlockPlaces(BlockManager blocks, TaskContext context, HostDirectories directories, LoanClient lender,
+      Set<String> near) {
     this.blocks = blocks;
     this.context = context;
     this.directories = directories;
@@ -29,7 +30,7 @@ final class BlockPlaces implements ReadPlan.Places {
   }
 
   /** All blocks come from their executors, also where these are on this host. */
-  static ReadPlan.Places overTheNetwork(BlockManager blocks) {
+  public static ReadPlan.Places overTheNetwork(BlockManager blocks) {
     return address -> HostDirectories.ofThisHost(blocks, address) ? ReadPlan.Place.HIDDEN : ReadPlan.Place.REMOTE;
   }
 

@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -20,7 +20,7 @@ import scala.collection.Seq;
  * The blocks of a read by executor, from the map output tracker. Spark's own list has three objects for each block, and
  * takes longer than the fetch of a small one; the tracker's map statuses, once they are here, are read directly.
  */
-final class BlockSizes {
+public final class BlockSizes {
   private final int shuffle;
   private final boolean merge;
   private final Map<BlockManagerId, Parts> byAddress = new LinkedHashMap<>();
@@ -34,8 +34,8 @@ final class BlockSizes {
    * Parts of map outputs {@code [startMap, endMap)} and partitions {@code [start, end)}; {@code merge}: the partitions
    * of a map output are one part.
    */
-  static Map<BlockManagerId, Parts> of(MapOutputTracker tracker, int shuffle, int startMap, int endMap, int start,
-      int end, boolean merge) {
+  public static Map<BlockManagerId, Parts> of(MapOutputTracker tracker, int shuffle, int startMap, int endMap,
+      int start, int end, boolean merge) {
     BlockSizes sizes = new BlockSizes(shuffle, merge);
     MapStatus[] statuses = known(tracker, shuffle, startMap, endMap);
     if (statuses != null) {
@@ -55,7 +55,7 @@ final class BlockSizes {
   }
 
   /** The executors that have the map outputs, as far as the tracker knows without asking the driver. */
-  static Set<BlockManagerId> locations(MapOutputTracker tracker, int shuffle, int startMap, int endMap) {
+  public static Set<BlockManagerId> locations(MapOutputTracker tracker, int shuffle, int startMap, int endMap) {
     Set<BlockManagerId> found = new HashSet<>();
     MapStatus[] statuses = known(tracker, shuffle, startMap, endMap);
     for (int map = startMap; statuses != null && map < Math.min(endMap, statuses.length); map++) {

@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -7,14 +7,15 @@ import java.util.concurrent.TimeoutException;
 import org.apache.spark.TaskContext;
 
 /** Waits on a task's thread. */
-final class FetchWait {
+public final class FetchWait {
   /** Period in which a waiting task looks whether it was killed. */
   private static final long LOOK_MILLIS = 100;
 
   private FetchWait() {}
 
   /** Returns the future's value; throws Spark's exception when the task is killed meanwhile. */
-  static <T> T get(CompletableFuture<T> future, TaskContext context) throws ExecutionException, InterruptedException {
+  public static <T> T get(CompletableFuture<T> future, TaskContext context)
+      throws ExecutionException, InterruptedException {
     while (true) {
       try {
         return future.get(LOOK_MILLIS, TimeUnit.MILLISECONDS);

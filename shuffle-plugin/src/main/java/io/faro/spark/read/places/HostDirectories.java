@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.io.File;
 import java.util.Map;
@@ -19,19 +19,19 @@ import org.slf4j.LoggerFactory;
  * <p>Each executor is asked once, itself or its external shuffle service, as Spark's fetch iterator asks. The name of a
  * block manager's directory has a random id, so a directory of this name is the executor's.
  */
-final class HostDirectories {
+public final class HostDirectories {
   private static final Logger LOG = LoggerFactory.getLogger(HostDirectories.class);
 
   /** The directories by executor; empty if they cannot be read on this host. */
   private final Map<String, Optional<String[]>> known = new ConcurrentHashMap<>();
 
   /** Returns whether Spark reads files of other executors of this host. */
-  static boolean wanted(BlockManager blocks) {
+  public static boolean wanted(BlockManager blocks) {
     return blocks.hostLocalDirManager().isDefined();
   }
 
   /** Returns whether Spark's fetch iterator would look for this executor's files on this host. */
-  static boolean ofThisHost(BlockManager blocks, BlockManagerId address) {
+  public static boolean ofThisHost(BlockManager blocks, BlockManagerId address) {
     BlockManagerId own = blocks.blockManagerId();
     return wanted(blocks) && address.host().equals(own.host()) && !address.executorId().equals(own.executorId());
   }
@@ -40,7 +40,7 @@ final class HostDirectories {
    * The directories of an executor of this host; {@code null}: its blocks come over the network. Waits for the answer
    * the first time.
    */
-  String[] of(BlockManagerId address, BlockManager blocks, TaskContext context) {
+  public String[] of(BlockManagerId address, BlockManager blocks, TaskContext context) {
     String executor = address.executorId();
     Optional<String[]> found = known.get(executor);
     if (found != null) {

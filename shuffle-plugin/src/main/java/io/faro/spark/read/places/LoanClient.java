@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.util.Collection;
 import java.util.Collections;

@@ -1,11 +1,16 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
+import io.faro.Endpoint;
+import io.faro.OutputFiles;
+import java.io.IOException;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
+import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
+import scala.Option;
 
 /** Files of one executor's map outputs, on this host. */
-interface LocalFiles {
+public interface LocalFiles {
   /** The executor. */
   BlockManagerId address();
 
@@ -40,5 +45,84 @@ interface LocalFiles {
   default void count(ShuffleReadMetricsReporter metrics, long parts, long bytes) {
     metrics.incLocalBlocksFetched(parts);
     metrics.incLocalBytesRead(bytes);
+  }
+
+  /** Finds Spark's files of a map output. */
+  interface OutputFinder {
+    /** The files in an executor's local directories; without any, in this executor's. {@code null}: there are none. */
+    OutputFiles find(int shuffle, long map, Option<String[]> directories);
+  }
+
+  /** This executor's own. */
+  final class OwnFiles implements LocalFiles {
+    private final BlockManager blocks;
+    private final OutputFinder outputs;
+    private final Endpoint endpoint;
+
+    public OwnFiles(BlockManager blocks, OutputFinder outputs, Endpoint endpoint) {
+      this.blocks = blocks;
+      this.outputs = outputs;
+      this.endpoint = endpoint;
+    }
+
+    @Override
+    public BlockManagerId address() {
+      return blocks.blockManagerId();
+    }
+
+    @Override
+    public boolean resolve(Parts parts, int i) {
+      OutputFiles found = outputs.find(parts.shuffle, parts.map(i), Option.empty());
+      if (found == null) {
+        return false;
+      }
+      endpoint.resolve(parts.shuffle, parts.map(i), found);
+      return true;
+    }
+
+    /** Also from the fall-back storage. */
+    @Override
+    public ManagedBuffer bySpark(Parts parts, int i) {
+      return blocks.getLocalBlockData(parts.id(i));
+    }
+  }
+
+  /** Another executor's on this host ({@code spark.shuffle.readHostLocalDisk}). */
+  final class HostFiles implements LocalFiles {
+    private final BlockManagerId address;
+    private final BlockManager blocks;
+    private final OutputFinder outputs;
+    private final Endpoint endpoint;
+    private final String[] directories;
+
+    /** {@code directories}: the executor's local ones. */
+    public HostFiles(BlockManagerId address, BlockManager blocks, OutputFinder outputs, Endpoint endpoint,
+        String[] directories) {
+      this.address = address;
+      this.blocks = blocks;
+      this.outputs = outputs;
+      this.endpoint = endpoint;
+      this.directories = directories;
+    }
+
+    @Override
+    public BlockManagerId address() {
+      return address;
+    }
+
+    @Override
+    public boolean resolve(Parts parts, int i) {
+      OutputFiles found = outputs.find(parts.shuffle, parts.map(i), Option.apply(directories));
+      if (found == null) {
+        return false;
+      }
+      endpoint.resolve(parts.shuffle, parts.map(i), found);
+      return true;
+    }
+
+    @Override
+    public ManagedBuffer bySpark(Parts parts, int i) throws IOException {
+      return blocks.getHostLocalShuffleData(parts.id(i), directories);
+    }
   }
 }

@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.util.Arrays;
 import org.apache.spark.storage.BlockId;
@@ -36,7 +36,7 @@ public final class Parts {
   }
 
   /** The map task's position in its stage. */
-  int mapIndex(int i) {
+  public int mapIndex(int i) {
     return mapIndices[i];
   }
 
@@ -51,11 +51,11 @@ public final class Parts {
   }
 
   /** Spark's estimate of its bytes. */
-  long size(int i) {
+  public long size(int i) {
     return sizes[i];
   }
 
-  long[] maps() {
+  public long[] maps() {
     return maps;
   }
 
@@ -71,11 +71,11 @@ public final class Parts {
     return Arrays.copyOf(distinct, found);
   }
 
-  int[] starts() {
+  public int[] starts() {
     return starts;
   }
 
-  int[] ends() {
+  public int[] ends() {
     return ends;
   }
 
@@ -91,7 +91,7 @@ public final class Parts {
   }
 
   /** Appends part {@code i} of {@code from}. */
-  void add(Parts from, int i) {
+  public void add(Parts from, int i) {
     bytes += from.sizes[i];
     append(from.maps[i], from.mapIndices[i], from.starts[i], from.ends[i], from.sizes[i], from.batches[i]);
   }
@@ -115,14 +115,14 @@ public final class Parts {
   }
 
   /** One of the parts. */
-  Parts only(int i) {
+  public Parts only(int i) {
     Parts one = new Parts(shuffle);
     one.add(this, i);
     return one;
   }
 
   /** Spark's id of a part. */
-  BlockId id(int i) {
+  public BlockId id(int i) {
     return batches[i]
         ? new ShuffleBlockBatchId(shuffle, maps[i], starts[i], ends[i])
         : new ShuffleBlockId(shuffle, maps[i], starts[i]);

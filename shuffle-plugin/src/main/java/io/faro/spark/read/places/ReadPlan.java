@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.Map;
 import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.BlockManagerId;
+import org.apache.spark.storage.ShuffleBlockBatchId;
 import scala.Tuple2;
 import scala.Tuple3;
 import scala.collection.JavaConverters;
@@ -17,19 +18,19 @@ import scala.collection.Seq;
  * iterator, small ones in groups. What the node service of this host lends goes before all other ways to it, because it
  * is there when the executor has ended.
  */
-final class ReadPlan {
+public final class ReadPlan {
   /** Smaller parts are grouped. */
   private static final long SMALL_BYTES = 64 << 10;
   private static final long MAX_GROUP_BYTES = 1 << 20;
   private static final int MAX_GROUP_PARTS = 4096;
 
   /** Limits of one group. */
-  static final class Limits {
-    final long bytes;
-    final int parts;
+  public static final class Limits {
+    public final long bytes;
+    public final int parts;
 
     /** {@code requestBytes}: what Spark's iterator requests at once; {@code blocks}: the limit of one address. */
-    Limits(long requestBytes, long memoryBytes, int blocks) {
+    public Limits(long requestBytes, long memoryBytes, int blocks) {
       bytes = Math.max(1, Math.min(MAX_GROUP_BYTES, Math.min(requestBytes, memoryBytes)));
       parts = Math.max(1, Math.min(MAX_GROUP_PARTS, blocks));
     }
@@ -62,15 +63,15 @@ final class ReadPlan {
     }
   }
 
-  Parts own;
+  public Parts own;
   /** By executor of this host. */
-  final Map<BlockManagerId, Parts> host = new LinkedHashMap<>();
+  public final Map<BlockManagerId, Parts> host = new LinkedHashMap<>();
   /** By executor whose outputs the node service of this host keeps, which lends their files. */
-  final Map<BlockManagerId, Parts> lent = new LinkedHashMap<>();
+  public final Map<BlockManagerId, Parts> lent = new LinkedHashMap<>();
   /** By the name that Spark's iterator asks for. */
-  final Map<String, Group> groups = new HashMap<>();
+  public final Map<String, Group> groups = new HashMap<>();
   /** For Spark's iterator: {@code (address, [(block, size, map index)])}. */
-  final List<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>> fetched = new ArrayList<>();
+  public final List<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>> fetched = new ArrayList<>();
   private final Map<String, Tuple2<BlockManagerId, Parts>> streams = new HashMap<>();
   private final int shuffle;
   private final Limits limits;
@@ -82,7 +83,7 @@ final class ReadPlan {
     own = new Parts(shuffle);
   }
 
-  static ReadPlan of(int shuffle, Map<BlockManagerId, Parts> blocks, Places places, Limits limits) {
+  public static ReadPlan of(int shuffle, Map<BlockManagerId, Parts> blocks, Places places, Limits limits) {
     ReadPlan plan = new ReadPlan(shuffle, limits);
     blocks.forEach((address, parts) -> {
       Parts others = plan.addLent(address, parts, places.lent(address, parts));
@@ -131,7 +132,7 @@ final class ReadPlan {
   }
 
   /** The part of a block that Spark's iterator reads from a file, and where it is. */
-  Tuple2<BlockManagerId, Parts> stream(String name) {
+  public Tuple2<BlockManagerId, Parts> stream(String name) {
     Tuple2<BlockManagerId, Parts> found = streams.get(name);
     if (found != null) {
       return found;
@@ -151,7 +152,7 @@ final class ReadPlan {
 
   /**
    * The address with another name of its host, so that Spark's iterator fetches over the network. Nothing is sent to
-   * this name: {@link GroupFetch} takes the group's. Spark insists on the brackets of an IPv6 address.
+   * this name: {@code GroupFetch} takes the group's. Spark insists on the brackets of an IPv6 address.
    */
   static BlockManagerId elsewhere(BlockManagerId address) {
     String host = address.host();
@@ -184,6 +185,26 @@ final class ReadPlan {
       Group group = new Group(address, parts, numbers++);
       groups.put(group.id.name(), group);
       rewritten.add(new Tuple3<>(group.id, parts.bytes(), parts.mapIndex(0)));
+    }
+  }
+
+  /**
+   * Parts of one executor that Spark's fetch iterator sees as one block, so that its cost per block is paid once for
+   * all. A group of one part has that part's id; others have the id of a batch of a map output that cannot exist.
+   */
+  public static final class Group {
+    /** Map ids from here on are numbers of groups: Spark counts its tasks from 0. */
+    private static final long FIRST_ID = 1L << 62;
+
+    public final BlockManagerId address;
+    public final Parts parts;
+    public final BlockId id;
+
+    public Group(BlockManagerId address, Parts parts, int number) {
+      this.address = address;
+      this.parts = parts;
+      this.id = parts.count() == 1 ? parts.id(0)
+          : new ShuffleBlockBatchId(parts.shuffle, FIRST_ID + number, parts.start(0), parts.start(0) + 1);
     }
   }
 }

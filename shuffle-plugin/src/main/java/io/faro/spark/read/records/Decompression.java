@@ -1,5 +1,7 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
+import io.faro.spark.read.places.ArrayStream;
+import java.io.IOException;
 import java.io.InputStream;
 import org.apache.spark.SparkConf;
 import org.apache.spark.io.CompressionCodec$;
@@ -8,7 +10,7 @@ import org.apache.spark.storage.ShuffleBlockId;
 import org.xerial.snappy.SnappyError;
 
 /** Decompresses shuffle blocks as Spark does. */
-final class Decompression {
+public final class Decompression {
   private static final int CHUNK_BYTES = 8 << 10;
 
   private final SerializerManager streams;
@@ -21,7 +23,7 @@ final class Decompression {
   }
 
   /** Returns whether streams of the application's codec that follow each other are read as one. */
-  static boolean canJoinStreams(SparkConf conf) {
+  public static boolean canJoinStreams(SparkConf conf) {
     CompressionCodec$ codecs = CompressionCodec$.MODULE$;
     try {
       return codecs.supportsConcatenationOfSerializedStreams(codecs.createCodec(conf));
@@ -48,6 +50,59 @@ final class Decompression {
       return e;
     } catch (SnappyError e) {
       return new IllegalArgumentException(e);
+    }
+  }
+
+  /**
+   * Decompressed bytes on their way to a deserialiser. It keeps what the decompressor threw: deserialisers take an
+   * EOFException for the end of their stream, and wrap others. Thread-safe, so that a task's end may close a stream
+   * that another thread reads.
+   */
+  static final class GuardedStream extends ArrayStream {
+    private final InputStream compressed;
+    private final Decompression decompression;
+    /** {@code null} before the first read: making it may read already, and fail. */
+    private InputStream in;
+    private Throwable problem;
+    private boolean closed;
+
+    GuardedStream(InputStream compressed, Decompression decompression) {
+      this.compressed = compressed;
+      this.decompression = decompression;
+    }
+
+    /** Returns the decompressor's exception, or {@code null}. */
+    synchronized Throwable problem() {
+      return problem;
+    }
+
+    @Override
+    public synchronized int read(byte[] to, int offset, int length) throws IOException {
+      if (closed) {
+        throw new IOException("the stream was closed, or its task has ended");
+      }
+      try {
+        if (in == null) {
+          in = decompression.of(compressed);
+        }
+        return in.read(to, offset, length);
+      } catch (Throwable e) {
+        problem = e;
+        throw e;
+      }
+    }
+
+    @Override
+    public synchronized int available() throws IOException {
+      return closed || in == null ? 0 : in.available();
+    }
+
+    @Override
+    public synchronized void close() throws IOException {
+      if (!closed) {
+        closed = true;
+        (in == null ? compressed : in).close();
+      }
     }
   }
 }

@@ -1,5 +1,15 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
+import io.faro.spark.read.groups.ReaderContext;
+import io.faro.spark.read.groups.FetchedGroup;
+import io.faro.spark.read.groups.PartFailure;
+import io.faro.spark.read.groups.PlanFetches;
+import io.faro.spark.read.groups.ReaderEnd;
+import io.faro.spark.read.groups.SecondFetch;
+import io.faro.spark.read.places.LocalFiles;
+import io.faro.spark.read.places.Parts;
+import io.faro.spark.read.places.ReadPlan;
+import io.faro.spark.read.records.FileRecords.FileChunk;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import org.apache.spark.Aggregator;
@@ -21,8 +31,8 @@ import scala.runtime.AbstractFunction1;
  * not one for each part. So the serializer's objects must be movable within a stream, and the codec's streams must be
  * joinable; Spark's own batch fetch needs both too.
  */
-final class GroupedReader<K, C> implements ShuffleReader<K, C> {
-  private final RowReaders readers;
+public final class GroupedReader<K, C> implements ShuffleReader<K, C> {
+  private final ReaderContext shared;
   private final ReadPlan plan;
   private final ShuffleDependency<?, ?, ?> dependency;
   private final TaskContext context;
@@ -35,16 +45,16 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
   private final Deque<RecordSource> local = new ArrayDeque<>();
   private PlanFetches fetches;
 
-  GroupedReader(RowReaders readers, ReadPlan plan, ShuffleDependency<?, ?, ?> dependency, TaskContext context,
+  public GroupedReader(ReaderContext shared, ReadPlan plan, ShuffleDependency<?, ?, ?> dependency, TaskContext context,
       ShuffleReadMetricsReporter metrics) {
-    this.readers = readers;
+    this.shared = shared;
     this.plan = plan;
     this.dependency = dependency;
     this.context = context;
     this.metrics = metrics;
-    failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
-    secondFetch = new SecondFetch(new PartFetch(readers.client, context), failure);
-    chunk = new FileChunk(readers.endpoint);
+    failure = new PartFailure(blocks.blockStoreClient(), shared.conf.checksum);
+    secondFetch = shared.secondFetch(context, failure);
+    chunk = new FileChunk(shared.endpoint);
     decompression = new Decompression(SparkEnv.get().serializerManager(), dependency.shuffleId());
   }
 
@@ -53,13 +63,13 @@ final class GroupedReader<K, C> implements ShuffleReader<K, C> {
     ReaderEnd end = new ReaderEnd();
     RecordIterator records = new RecordIterator(
         this::nextSource, dependency.serializer().newInstance(), decompression, context, metrics, end::run);
-    fetches = PlanFetches.start(readers, plan, blocks, context, metrics, records::close, end, this::addLocal);
+    fetches = PlanFetches.start(shared, plan, blocks, context, metrics, records::close, end, this::addLocal);
     return combined(new InterruptibleIterator<>(context, records));
   }
 
   /** In groups of the size of those that are fetched. */
   private void addLocal(Parts parts, LocalFiles files) {
-    ReadPlan.Limits limits = readers.conf.limits();
+    ReadPlan.Limits limits = shared.conf.limits();
     int first = 0;
     long bytes = 0;
     for (int i = 0; i < parts.count(); i++) {

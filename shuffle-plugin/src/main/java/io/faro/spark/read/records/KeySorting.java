@@ -1,5 +1,6 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
+import io.faro.spark.read.groups.PartFailure;
 import java.lang.reflect.Array;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
@@ -10,7 +11,7 @@ import scala.Option;
 import scala.math.Ordering;
 
 /** Makes Spark's sorter, whose constructor takes row-based checksums too from Spark 4.1 on. */
-final class KeySorting {
+public final class KeySorting {
   private static final Constructor<?> CONSTRUCTOR = find();
 
   private KeySorting() {}
@@ -28,7 +29,7 @@ final class KeySorting {
   }
 
   /** Returns whether this Spark has one of the known constructors. */
-  static boolean available() {
+  public static boolean available() {
     return CONSTRUCTOR != null;
   }
 
@@ -49,7 +50,7 @@ final class KeySorting {
     try {
       return (ExternalSorter<K, V, C>) CONSTRUCTOR.newInstance(arguments);
     } catch (InvocationTargetException e) {
-      throw SneakyThrow.raise(e.getCause());
+      throw PartFailure.raise(e.getCause());
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("Spark's sorter cannot be made", e);
     }

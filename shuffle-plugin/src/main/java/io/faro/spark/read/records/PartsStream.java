@@ -1,5 +1,10 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
+import io.faro.spark.read.groups.PartFailure;
+import io.faro.spark.read.groups.PartClient.NativeBytes;
+import io.faro.spark.read.places.ArrayStream;
+import io.faro.spark.read.places.LentFiles.LentPart;
+import io.faro.spark.read.places.Parts;
 import io.netty.buffer.ByteBufInputStream;
 import io.netty.buffer.Unpooled;
 import java.io.IOException;
@@ -90,9 +95,9 @@ final class PartsStream extends ArrayStream {
       in = bytes.instead(at, cause);
       skip(in, size - left);
     } catch (FetchFailedException e) {
-      throw SneakyThrow.raise(e);
+      throw PartFailure.raise(e);
     } catch (IOException e) {
-      throw SneakyThrow.raise(bytes.unreadable(at, e));
+      throw PartFailure.raise(bytes.unreadable(at, e));
     }
   }
 
@@ -124,9 +129,9 @@ final class PartsStream extends ArrayStream {
           return true;
         }
       } catch (FetchFailedException e) {
-        throw SneakyThrow.raise(e);
+        throw PartFailure.raise(e);
       } catch (IOException e) {
-        throw SneakyThrow.raise(bytes.unreadable(at, e));
+        throw PartFailure.raise(bytes.unreadable(at, e));
       }
     }
     return false;

@@ -1,5 +1,7 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
+import io.faro.spark.read.groups.PartFailure;
+import io.faro.spark.read.records.Decompression.GuardedStream;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.NoSuchElementException;
@@ -58,7 +60,7 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
   public boolean hasNext() {
     while (!ended) {
       if (broken != null) {
-        throw SneakyThrow.raise(broken);
+        throw PartFailure.raise(broken);
       }
       try {
         if (records == null && !open()) {
@@ -146,7 +148,7 @@ final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
       }
     } catch (Throwable e) {
       broken = e;
-      throw SneakyThrow.raise(e);
+      throw PartFailure.raise(e);
     }
   }
 

@@ -1,16 +1,18 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
+import io.faro.spark.read.groups.StreamPart;
+import io.faro.spark.read.places.ArrayStream;
 import java.io.IOException;
 import java.io.InputStream;
 import org.apache.spark.shuffle.FetchFailedException;
 
 /** The records of a part that Spark's iterator hands over as the stream of a file. */
-final class StreamRecords implements RecordSource {
+public final class StreamRecords implements RecordSource {
   private static final int CHUNK_BYTES = 8 << 10;
 
   private final StreamPart part;
 
-  StreamRecords(StreamPart part) {
+  public StreamRecords(StreamPart part) {
     this.part = part;
   }
 

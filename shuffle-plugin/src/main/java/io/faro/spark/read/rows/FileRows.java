@@ -1,7 +1,11 @@
-package io.faro.spark.read;
+package io.faro.spark.read.rows;
 
 import io.faro.Endpoint;
 import io.faro.rows.RowReader;
+import io.faro.spark.read.groups.PartFailure;
+import io.faro.spark.read.groups.StreamPart;
+import io.faro.spark.read.places.LocalFiles;
+import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.io.InputStream;
 import org.apache.spark.TaskKilledException;
@@ -10,7 +14,7 @@ import org.apache.spark.shuffle.FetchFailedException;
 import org.apache.spark.shuffle.ShuffleReadMetricsReporter;
 
 /** The rows of parts in files of this host, read by native code; its own are open for others anyway. */
-final class FileRows implements RowSource {
+public final class FileRows implements RowSource {
   /** Parts that native code gets at once. */
   private static final int MAX_PARTS = 1024;
 
@@ -32,7 +36,7 @@ final class FileRows implements RowSource {
   /** A part that Spark reads, because native code could not; {@code null}: none. */
   private StreamRows bySpark;
 
-  FileRows(Parts parts, Endpoint endpoint, LocalFiles files, PartFailure failure,
+  public FileRows(Parts parts, Endpoint endpoint, LocalFiles files, PartFailure failure,
       ShuffleReadMetricsReporter metrics, StreamRows.Chunk chunk) {
     this.parts = parts;
     this.endpoint = endpoint;

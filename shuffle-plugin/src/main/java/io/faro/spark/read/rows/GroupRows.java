@@ -1,7 +1,9 @@
-package io.faro.spark.read;
+package io.faro.spark.read.rows;
 
 import io.faro.rows.MemorySlices;
 import io.faro.rows.RowReader;
+import io.faro.spark.read.groups.FetchedGroup;
+import io.faro.spark.read.groups.PartClient.NativeBytes;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;

@@ -1,7 +1,15 @@
-package io.faro.spark.read;
+package io.faro.spark.read.rows;
 
 import io.faro.rows.MemorySlices;
 import io.faro.rows.RowReader;
+import io.faro.spark.read.groups.ReaderContext;
+import io.faro.spark.read.groups.PartFailure;
+import io.faro.spark.read.groups.PlanFetches;
+import io.faro.spark.read.groups.ReaderEnd;
+import io.faro.spark.read.groups.SecondFetch;
+import io.faro.spark.read.places.LocalFiles;
+import io.faro.spark.read.places.Parts;
+import io.faro.spark.read.places.ReadPlan;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import org.apache.spark.SparkEnv;
@@ -16,8 +24,8 @@ import scala.collection.Iterator;
  * Reads the rows of some partitions of a shuffle. Spark's fetch iterator fetches what is not on this host, with all its
  * limits and retries; the bytes are decoded where they lie.
  */
-final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
-  private final RowReaders readers;
+public final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
+  private final ReaderContext shared;
   private final ReadPlan plan;
   private final int fields;
   private final TaskContext context;
@@ -30,29 +38,29 @@ final class RowShuffleReader<K, C> implements ShuffleReader<K, C> {
   private final SecondFetch secondFetch;
   private PlanFetches fetches;
 
-  RowShuffleReader(RowReaders readers, ReadPlan plan, int fields, TaskContext context,
+  public RowShuffleReader(ReaderContext shared, ReadPlan plan, int fields, TaskContext context,
       ShuffleReadMetricsReporter metrics) {
-    this.readers = readers;
+    this.shared = shared;
     this.plan = plan;
     this.fields = fields;
     this.context = context;
     this.metrics = metrics;
-    this.failure = new PartFailure(blocks.blockStoreClient(), readers.conf.checksum);
-    this.secondFetch = new SecondFetch(new PartFetch(readers.client, context), failure);
+    this.failure = new PartFailure(blocks.blockStoreClient(), shared.conf.checksum);
+    this.secondFetch = shared.secondFetch(context, failure);
   }
 
   @Override
   public Iterator<Product2<K, C>> read() {
     ReaderEnd end = new ReaderEnd();
-    RowReader reader = RowReader.open(readers.conf.codec);
+    RowReader reader = RowReader.open(shared.conf.codec);
     RowIterator<K, C> rows = new RowIterator<>(this::nextSource, reader, fields, context, metrics, end::run);
-    fetches = PlanFetches.start(readers, plan, blocks, context, metrics, rows::close, end, this::addLocal);
+    fetches = PlanFetches.start(shared, plan, blocks, context, metrics, rows::close, end, this::addLocal);
     return rows;
   }
 
   private void addLocal(Parts parts, LocalFiles files) {
     if (parts.count() > 0) {
-      local.add(new FileRows(parts, readers.endpoint, files, failure, metrics, chunk));
+      local.add(new FileRows(parts, shared.endpoint, files, failure, metrics, chunk));
     }
   }
 

@@ -1,7 +1,8 @@
-package io.faro.spark.read;
+package io.faro.spark.read.rows;
 
 import io.faro.rows.MemorySlices;
 import io.faro.rows.RowReader;
+import io.faro.spark.read.groups.StreamPart;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import org.apache.spark.shuffle.FetchFailedException;

@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -12,17 +12,17 @@ import scala.collection.JavaConverters;
 import scala.collection.Seq;
 
 /** Makes by hand what Spark's map output tracker gives. */
-final class Blocks {
-  static final int SHUFFLE = 7;
+public final class Blocks {
+  public static final int SHUFFLE = 7;
 
   private final List<Tuple2<BlockManagerId, Seq<Tuple3<BlockId, Object, Object>>>> all = new ArrayList<>();
 
-  static BlockManagerId address(String executor) {
+  public static BlockManagerId address(String executor) {
     return BlockManagerId.apply(executor, "host-" + executor, 7337, Option.empty());
   }
 
   /** Blocks of partitions {@code start} to {@code end} of each map output, of {@code size} bytes each. */
-  Blocks of(String executor, int firstMap, int maps, int start, int end, long size) {
+  public Blocks of(String executor, int firstMap, int maps, int start, int end, long size) {
     List<Tuple3<BlockId, Object, Object>> blocks = new ArrayList<>();
     for (int map = firstMap; map < firstMap + maps; map++) {
       for (int reduce = start; reduce < end; reduce++) {
@@ -38,7 +38,7 @@ final class Blocks {
    * is the fall-back storage. The node service of this host has the outputs of {@code kept} and lends those with an
    * even map id.
    */
-  ReadPlan plan(ReadPlan.Limits limits, boolean merge) {
+  public ReadPlan plan(ReadPlan.Limits limits, boolean merge) {
     ReadPlan.Places places = new ReadPlan.Places() {
       @Override
       public ReadPlan.Place of(BlockManagerId address) {

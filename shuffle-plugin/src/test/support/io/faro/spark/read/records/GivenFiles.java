@@ -1,5 +1,8 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
+import io.faro.spark.read.places.Blocks;
+import io.faro.spark.read.places.LocalFiles;
+import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;

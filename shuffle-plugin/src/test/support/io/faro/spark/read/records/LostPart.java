@@ -1,6 +1,8 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
 import io.faro.rows.MemorySlices;
+import io.faro.spark.read.groups.PartClient.NativeBytes;
+import io.faro.spark.read.places.ArrayStream;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;

@@ -1,5 +1,12 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
+import io.faro.spark.read.groups.FetchedGroup;
+import io.faro.spark.read.groups.GroupFetch.GroupBuffer;
+import io.faro.spark.read.groups.PartFailure;
+import io.faro.spark.read.groups.SecondFetch;
+import io.faro.spark.read.places.Blocks;
+import io.faro.spark.read.places.Parts;
+import io.faro.spark.read.places.ReadPlan.Group;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import java.io.ByteArrayInputStream;
@@ -19,7 +26,7 @@ import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
 /** Blocks as Spark writes them: two records each, {@code (part, "k-part")} and {@code (-part - 1, "l-part")}. */
-final class Records {
+public final class Records {
   private static final ClassTag<Object> ANY = ClassTag$.MODULE$.apply(Object.class);
 
   final KryoSerializer serializer;

@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
@@ -6,6 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.read.groups.GroupFetch.GroupBuffer;
+import io.faro.spark.read.places.Blocks;
+import io.faro.spark.read.places.Parts;
+import io.faro.spark.read.places.ReadPlan;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import java.io.IOException;

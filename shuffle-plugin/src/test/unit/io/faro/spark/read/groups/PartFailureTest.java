@@ -1,8 +1,11 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNull;
 
+import io.faro.spark.read.places.Blocks;
+import io.faro.spark.read.places.Parts;
+import io.faro.spark.read.records.StreamRecords;
 import io.netty.buffer.ByteBufInputStream;
 import io.netty.buffer.Unpooled;
 import java.io.IOException;

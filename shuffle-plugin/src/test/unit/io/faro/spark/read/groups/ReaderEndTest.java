@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.groups;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;

@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -6,6 +6,9 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.read.places.LentFiles.LentPart;
+import io.faro.spark.read.places.LentFiles.RefusedLoans;
+import io.faro.spark.read.rows.FileRows;
 import java.io.IOException;
 import java.util.ArrayDeque;
 import java.util.Arrays;

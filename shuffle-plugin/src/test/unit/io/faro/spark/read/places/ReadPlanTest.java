@@ -1,9 +1,10 @@
-package io.faro.spark.read;
+package io.faro.spark.read.places;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.read.places.ReadPlan.Group;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;

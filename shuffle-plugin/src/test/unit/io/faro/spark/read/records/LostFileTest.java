@@ -1,9 +1,13 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.read.groups.PartFailure;
+import io.faro.spark.read.groups.SecondFetch;
+import io.faro.spark.read.places.Blocks;
+import io.faro.spark.read.places.Parts;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.ArrayDeque;
@@ -60,7 +64,7 @@ class LostFileTest {
     fetched.add(part.mapIndex(0));
     Throwable[] causes = {answer == null ? new IOException("gone") : null};
     return blocks.group(
-        part, new byte[][] {answer}, causes, new SecondFetch(null, failure), failure, () -> { });
+        part, new byte[][] {answer}, causes, new SecondFetch(null, null, failure), failure, () -> { });
   }
 
   /** Reads parts of which number {@link #LOST} ends at {@code end}. */

@@ -1,4 +1,4 @@
-package io.faro.spark.read;
+package io.faro.spark.read.records;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
@@ -6,6 +6,11 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.read.groups.PartClient;
+import io.faro.spark.read.groups.PartFailure;
+import io.faro.spark.read.groups.SecondFetch;
+import io.faro.spark.read.places.Blocks;
+import io.faro.spark.read.places.Parts;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
@@ -81,7 +86,7 @@ class RecordIteratorTest {
   }
 
   private GroupRecords group(byte[][] bytes, Throwable... causes) {
-    SecondFetch secondFetch = new SecondFetch(new PartFetch(new RepeatingClient(), context), failure);
+    SecondFetch secondFetch = new SecondFetch(new RepeatingClient(), context, failure);
     return blocks.group(parts(bytes.length), bytes, causes.length == 0 ? null : causes, secondFetch, failure,
         () -> handlesClosed++);
   }
