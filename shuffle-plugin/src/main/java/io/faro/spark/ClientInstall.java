@@ -5,8 +5,8 @@ import io.faro.spark.conf.FaroConf;
 import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
-import io.faro.spark.fetch.FetchTargets;
 import io.faro.spark.fetch.RateLimitedLog;
+import io.faro.spark.fetch.SourceChain;
 import io.faro.spark.fetch.SparkShuffles;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.peers.EndpointCards;
@@ -135,16 +135,16 @@ final class ClientInstall {
         transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
     Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver(), service.hosts()),
         new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters);
-    FetchTargets.Replicas replicas = service == null || conf.replicas == 0 ? null
-        : new FetchTargets.Replicas(new Peers(transport, new ReplicaCards(service.hosts()),
+    SourceChain.Replicas replicas = service == null || conf.replicas == 0 ? null
+        : new SourceChain.Replicas(new Peers(transport, new ReplicaCards(service.hosts()),
             new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters), service.hosts());
     FallBack fallBack = new FallBack(spark, new PerHost(threads.fallback), conf, counters, warnings);
     // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
-    FetchTargets targets = new FetchTargets(transport, peers, services, replicas, counters, nanos);
+    SourceChain sources = new SourceChain(transport, peers, services, replicas, counters, nanos);
     FaroBlockStoreClient faroClient = new FaroBlockStoreClient(
-        spark, closesSpark, conf, targets, fallBack, new DownloadFiles(sparkConf, threads.files), sparks);
+        spark, closesSpark, conf, sources, fallBack, new DownloadFiles(sparkConf, threads.files), sparks);
     client = faroClient;
     LoanClient lender = service == null ? LoanClient.NONE : new LentOutputs(service, endpoint, counters);
     readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs, lender,

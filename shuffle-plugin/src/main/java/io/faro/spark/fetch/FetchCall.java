@@ -35,7 +35,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
 
   final PeerKey peer;
   final ShuffleIds ids;
-  private final Receiver receiver;
+  private final Source.Receiver receiver;
   /** {@code null}: not bound to a task. */
   final TaskFetches.Task task;
   /** Counts delivered blocks. */
@@ -73,7 +73,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     ENDED
   }
 
-  FetchCall(PeerKey peer, ShuffleIds ids, Receiver receiver, TaskFetches.Task task, FaroTransport transport,
+  FetchCall(PeerKey peer, ShuffleIds ids, Source.Receiver receiver, TaskFetches.Task task, FaroTransport transport,
       Client client, PluginCounters counters, LongSupplier nanos) {
     this.peer = peer;
     this.ids = ids;
@@ -153,7 +153,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     try {
       data = FaroManagedBuffer.of(batch, i);
     } catch (Throwable e) {
-      receiver.left(new String[] {ids.name(at)}, Reason.OTHER, e, false);
+      receiver.left(new int[] {at}, Reason.OTHER, e, false);
       return;
     }
     delivered.block(batch.fabric(), data.size(), ids.piece() <= 1);
@@ -242,7 +242,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   }
 
   private void end(boolean onTaskThread) {
-    String[] left;
+    int[] left;
     Reason why;
     Throwable problem;
     boolean blames;
@@ -268,10 +268,10 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     }
   }
 
-  private String[] unclaimed() {
-    String[] left = new String[ids.count() - claimed.cardinality()];
+  private int[] unclaimed() {
+    int[] left = new int[ids.count() - claimed.cardinality()];
     for (int i = claimed.nextClearBit(0), n = 0; n < left.length; i = claimed.nextClearBit(i + 1)) {
-      left[n++] = ids.name(i);
+      left[n++] = i;
     }
     return left;
   }

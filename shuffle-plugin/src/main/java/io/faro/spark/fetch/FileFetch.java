@@ -18,7 +18,7 @@ final class FileFetch {
   /** Pieces of a block that were asked for and are not in the file: 16 MiB. */
   static final int AHEAD = 4;
 
-  private final FetchTargets targets;
+  private final SourceChain sources;
   private final PeerKey peer;
   private final ShuffleIds ids;
   private final BlockFetchingListener listener;
@@ -27,9 +27,9 @@ final class FileFetch {
   private final DownloadFiles toFile;
   private final FallBack fallBack;
 
-  FileFetch(FetchTargets targets, PeerKey peer, ShuffleIds ids, BlockFetchingListener listener,
+  FileFetch(SourceChain sources, PeerKey peer, ShuffleIds ids, BlockFetchingListener listener,
       DownloadFileManager files, TaskFetches.Task task, DownloadFiles toFile, FallBack fallBack) {
-    this.targets = targets;
+    this.sources = sources;
     this.peer = peer;
     this.ids = ids;
     this.listener = listener;
@@ -91,7 +91,7 @@ final class FileFetch {
           return;
         }
       }
-      targets.start(peer, ids.piece(at, piece), new Piece(this, piece, byTask), task);
+      sources.start(peer, ids.piece(at, piece), new Piece(this, piece, byTask), task);
     }
 
     void arrived(int piece, ManagedBuffer data) {
@@ -247,7 +247,7 @@ final class FileFetch {
   }
 
   /** The request for one piece. */
-  private static final class Piece implements Receiver {
+  private static final class Piece implements Source.Receiver {
     private final Block block;
     private final int number;
     private final boolean byTask;
@@ -264,7 +264,7 @@ final class FileFetch {
     }
 
     @Override
-    public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
+    public void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread) {
       block.end(reason, cause, onTaskThread && byTask);
     }
 

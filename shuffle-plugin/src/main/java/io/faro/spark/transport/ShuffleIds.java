@@ -1,8 +1,7 @@
 package io.faro.spark.transport;
 
 import io.faro.spark.read.places.Parts;
-import java.util.HashMap;
-import java.util.Map;
+import java.util.Arrays;
 
 /**
  * The blocks of one request, parsed from Spark's names: {@code shuffle_<s>_<m>_<r>} and {@code
@@ -84,17 +83,18 @@ public final class ShuffleIds {
     return some;
   }
 
-  /** Returns the places of the blocks with these names. */
-  public int[] places(String[] blocks) {
-    Map<String, Integer> byName = new HashMap<>();
-    for (int i = 0; i < count(); i++) {
-      byName.put(name(i), i);
-    }
-    int[] places = new int[blocks.length];
-    for (int i = 0; i < blocks.length; i++) {
-      places[i] = byName.get(blocks[i]);
-    }
+  /** The places of all blocks. */
+  public int[] all() {
+    int[] places = new int[count()];
+    Arrays.setAll(places, i -> i);
     return places;
+  }
+
+  /** Spark's names of the blocks at these places. */
+  public String[] names(int[] places) {
+    String[] some = new String[places.length];
+    Arrays.setAll(some, i -> name(places[i]));
+    return some;
   }
 
   /** The number of blocks. */
