@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.fetch.FallBack;
@@ -59,16 +60,15 @@ final class ClientInstall {
   private final PluginCounters counters;
   private final FaroTransport transport;
   private final LongSupplier nanos = System::nanoTime;
-  /** The link to the node service of this host; {@code null}: there is none. */
-  private final ServiceLink service;
+  /** The link to the node service of this host; null if there is none. */
+  @Nullable private final ServiceLink service;
   /** Guarded by this, as the client. */
   private State state = State.SERVING;
-  /** {@code null} in SERVING and SERVING_ONLY. */
-  private FaroBlockStoreClient client;
-  /** {@code null} before READING. */
-  private volatile RowReaders readers;
+  /** Null in SERVING and SERVING_ONLY. */
+  @Nullable private FaroBlockStoreClient client;
+  /** Null before READING. */
+  @Nullable private volatile RowReaders readers;
 
-  /** The states, in their order. */
   private enum State {
     /** Peers can fetch from this executor. */
     SERVING,
@@ -177,8 +177,8 @@ final class ClientInstall {
     }
   }
 
-  /** Faro's readers of rows; {@code null}: this executor does not fetch through Faro. */
-  RowReaders readers() {
+  /** Faro's readers of rows; null if this executor does not fetch through Faro. */
+  @Nullable RowReaders readers() {
     return readers;
   }
 

@@ -1,6 +1,7 @@
 package io.faro.spark.fetch;
 
 import com.codahale.metrics.MetricSet;
+import io.faro.Nullable;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.metrics.Reason;
@@ -244,8 +245,8 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
     private final int first;
     private final PartClient.Listener listener;
     private final FallBack fallBack;
-    /** Guarded by this; {@code null} until Spark's own fetch delivers a part. */
-    private Map<String, Integer> positions;
+    /** Guarded by this; null until Spark's own fetch delivers a part. */
+    @Nullable private Map<String, Integer> positions;
 
     PartListener(PeerKey peer, ShuffleIds ids, int first, PartClient.Listener listener, FallBack fallBack) {
       this.peer = peer;

@@ -4,6 +4,7 @@ import io.faro.BlockBatch;
 import io.faro.BlockStatus;
 import io.faro.FetchException;
 import io.faro.FetchListener;
+import io.faro.Nullable;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.metrics.RequestCounters;
@@ -36,8 +37,8 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   final PeerKey peer;
   final ShuffleIds ids;
   private final Source.Receiver receiver;
-  /** {@code null}: not bound to a task. */
-  final TaskFetches.Task task;
+  /** Null if it is not bound to a task. */
+  @Nullable final TaskFetches.Task task;
   /** Counts delivered blocks. */
   final RequestCounters delivered = new RequestCounters();
 
@@ -60,8 +61,8 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   private boolean givenUp;
   /** From RUNNING to ENDED; -1 until then, or if it never ran. */
   private long nanosRunning = -1;
-  /** {@code null} until the transport has returned it. */
-  private FaroTransport.Fetch fetch;
+  /** Null until the transport has returned it. */
+  @Nullable private FaroTransport.Fetch fetch;
 
   /** A request that is declined goes from WAITING to ENDED. */
   private enum State {

@@ -1,5 +1,6 @@
 package io.faro.spark.fetch;
 
+import io.faro.Nullable;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.transport.ShuffleIds;
@@ -63,7 +64,6 @@ final class FileFetch {
   private enum State {
     /** For the next piece. */
     WAITING,
-    /** A thread writes. */
     WRITING,
     /** The block is over, and a thread still writes: it deletes the file. */
     STOPPING,
@@ -73,8 +73,8 @@ final class FileFetch {
   /** One block on its way into its file. */
   private final class Block {
     private final int at;
-    /** {@code null}: nothing was written. Used by the thread that writes, or else by the one that ends the block. */
-    private DownloadFiles.Block file;
+    /** Null if nothing was written. Used by the thread that writes, or else by the one that ends the block. */
+    @Nullable private DownloadFiles.Block file;
     // All that follows is guarded by this.
     private State state = State.WAITING;
     /** Pieces that have arrived and are not written, by their number modulo AHEAD. */
@@ -130,8 +130,8 @@ final class FileFetch {
       }
     }
 
-    /** {@code null}: the calling thread has nothing more to write. */
-    private ManagedBuffer next() {
+    /** Null if the calling thread has nothing more to write. */
+    @Nullable private ManagedBuffer next() {
       synchronized (this) {
         if (state == State.WRITING) {
           int slot = (written + 1) % AHEAD;

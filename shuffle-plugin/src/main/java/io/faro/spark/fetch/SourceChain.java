@@ -1,5 +1,6 @@
 package io.faro.spark.fetch;
 
+import io.faro.Nullable;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
@@ -100,8 +101,8 @@ public final class SourceChain {
     private final int number;
     private final PeerKey peer;
     private final ShuffleIds ids;
-    /** Places in the whole request; {@code null}: the same. */
-    private final int[] places;
+    /** Places in the whole request; null if they are the same. */
+    @Nullable private final int[] places;
     private final Source.Receiver receiver;
     private final TaskFetches.Task task;
     /** The thread that asked is the task's. */

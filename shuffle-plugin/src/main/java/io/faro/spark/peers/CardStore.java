@@ -13,7 +13,6 @@ public interface CardStore {
     /** {@code why} is {@code null}: the peer answers and has no card. */
     void missing(Throwable why);
 
-    /** The executor has ended or is about to. */
     void gone();
   }
 

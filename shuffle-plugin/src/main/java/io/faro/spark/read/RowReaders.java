@@ -3,6 +3,7 @@ package io.faro.spark.read;
 import static java.util.stream.Collectors.toSet;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 import io.faro.spark.conf.OncePerKey;
 import io.faro.spark.metrics.ReaderDeclineReason;
 import io.faro.spark.read.groups.PartClient;
@@ -67,8 +68,8 @@ public final class RowReaders {
     this.declined = declined;
   }
 
-  /** A reader; {@code null}: Spark's own reader is to be used. */
-  public <K, C> ShuffleReader<K, C> reader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
+  /** A reader; null if Spark's own reader is to be used. */
+  @Nullable public <K, C> ShuffleReader<K, C> reader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
       int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
     ShuffleDependency<?, ?, ?> dependency = ((BaseShuffleHandle<?, ?, ?>) handle).dependency();
     ReaderDeclineReason why = why(dependency);
@@ -115,8 +116,8 @@ public final class RowReaders {
         context);
   }
 
-  /** Returns the reason that rules out every reader of Faro's, or {@code null}. */
-  private ReaderDeclineReason why(ShuffleDependency<?, ?, ?> dependency) {
+  /** Returns the reason that rules out every reader of Faro's, or null. */
+  @Nullable private ReaderDeclineReason why(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.wanted) {
       return ReaderDeclineReason.SETTING;
     } else if (conf.encrypted) {
@@ -129,8 +130,8 @@ public final class RowReaders {
     return null;
   }
 
-  /** Returns the reason that parts cannot be read as one stream, or {@code null}. */
-  private ReaderDeclineReason whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
+  /** Returns the reason that parts cannot be read as one stream, or null. */
+  @Nullable private ReaderDeclineReason whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
     if (!concatenates) {
       return ReaderDeclineReason.CODEC;
     } else if (!dependency.serializer().supportsRelocationOfSerializedObjects()) {

@@ -1,5 +1,6 @@
 package io.faro.spark.transport;
 
+import io.faro.Nullable;
 import io.faro.spark.read.places.Parts;
 import java.util.Arrays;
 
@@ -16,8 +17,8 @@ public final class ShuffleIds {
   private final long[] maps;
   private final int[] starts;
   private final int[] ends;
-  /** {@code null}: made when they are asked for. */
-  private final String[] names;
+  /** Null until they are asked for. */
+  @Nullable private final String[] names;
   /** Piece of each block; 0: the whole. */
   private int piece;
 
@@ -29,8 +30,8 @@ public final class ShuffleIds {
     ends = new int[count];
   }
 
-  /** {@code null}: there is a name that is not a shuffle block's, or there is no name at all. */
-  public static ShuffleIds parse(String[] names) {
+  /** Null if there is a name that is not a shuffle block's, or there is no name at all. */
+  @Nullable public static ShuffleIds parse(String[] names) {
     if (names.length == 0) {
       return null;
     }
@@ -83,7 +84,6 @@ public final class ShuffleIds {
     return some;
   }
 
-  /** The places of all blocks. */
   public int[] all() {
     int[] places = new int[count()];
     Arrays.setAll(places, i -> i);
@@ -97,12 +97,10 @@ public final class ShuffleIds {
     return some;
   }
 
-  /** The number of blocks. */
   public int count() {
     return shuffles.length;
   }
 
-  /** Spark's name of a block. */
   public String name(int i) {
     if (names != null) {
       return names[i];

@@ -65,7 +65,6 @@ final class Collector {
     /** When Spark removed the executor, if it did. */
     long removed;
     boolean summarised;
-    /** The figures in the store. */
     ExecutorFigures figures;
   }
 

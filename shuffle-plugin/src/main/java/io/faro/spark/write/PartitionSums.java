@@ -1,13 +1,14 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import java.util.zip.Adler32;
 import java.util.zip.CRC32;
 import java.util.zip.Checksum;
 
 /** Spark's checksums of the partitions of one map output, over their bytes in the order of the file. */
 final class PartitionSums {
-  /** {@code null}: there are none. */
-  private final Checksum[] sums;
+  /** Null if there are none. */
+  @Nullable private final Checksum[] sums;
 
   /** {@code algorithm}: as {@code spark.shuffle.checksum.algorithm}; {@code null}: no checksums. */
   PartitionSums(String algorithm, int partitions) {

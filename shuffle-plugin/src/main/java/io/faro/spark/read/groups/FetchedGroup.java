@@ -1,5 +1,6 @@
 package io.faro.spark.read.groups;
 
+import io.faro.Nullable;
 import io.faro.spark.read.groups.GroupFetch.GroupBuffer;
 import io.faro.spark.read.places.ReadPlan.Group;
 import java.io.IOException;
@@ -40,8 +41,8 @@ public final class FetchedGroup {
     return replaced.length;
   }
 
-  /** The bytes of part {@code i}; {@code null}: it did not arrive. */
-  public synchronized ManagedBuffer part(int i) {
+  /** The bytes of part {@code i}; null if it did not arrive. */
+  @Nullable public synchronized ManagedBuffer part(int i) {
     return replaced[i] == null ? buffer.part(i) : replaced[i];
   }
 

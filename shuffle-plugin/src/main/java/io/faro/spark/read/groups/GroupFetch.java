@@ -1,5 +1,6 @@
 package io.faro.spark.read.groups;
 
+import io.faro.Nullable;
 import io.faro.spark.read.places.Parts;
 import io.faro.spark.read.places.ReadPlan.Group;
 import java.io.IOException;
@@ -78,8 +79,8 @@ public class GroupFetch extends BlockStoreClient {
     private final BlockFetchingListener listener;
     /** The bytes that have arrived, by part of the request. Guarded by this. */
     private final ManagedBuffer[] arrived;
-    /** Reasons of failures, by part of the request; {@code null} if none failed. Guarded by this. */
-    private Throwable[] causes;
+    /** Reasons of failures, by part of the request; null if none failed. Guarded by this. */
+    @Nullable private Throwable[] causes;
     /** The places where each group's parts start, and, last, where they end. */
     private final int[] firsts;
     /** The number of parts of each group that are neither there nor failed. Guarded by this. */
@@ -225,8 +226,8 @@ public class GroupFetch extends BlockStoreClient {
     final Group group;
     /** {@code null}: that part failed. */
     private final ManagedBuffer[] parts;
-    /** {@code null}: no part failed. */
-    private final Throwable[] causes;
+    /** Null if no part failed. */
+    @Nullable private final Throwable[] causes;
     private final AtomicInteger references = new AtomicInteger(1);
     private final long size;
 
@@ -242,8 +243,8 @@ public class GroupFetch extends BlockStoreClient {
       size = sum;
     }
 
-    /** {@code null}: the part failed. */
-    ManagedBuffer part(int i) {
+    /** Null if the part failed. */
+    @Nullable ManagedBuffer part(int i) {
       return parts[i];
     }
 

@@ -1,5 +1,6 @@
 package io.faro.spark.read.groups;
 
+import io.faro.Nullable;
 import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.io.InputStream;
@@ -23,8 +24,8 @@ public final class PartFailure {
   private static final int CHUNK_BYTES = 8 << 10;
 
   private final BlockStoreClient client;
-  /** {@code null}: map outputs have no checksums. */
-  private final String checksum;
+  /** Null if map outputs have no checksums. */
+  @Nullable private final String checksum;
 
   /** {@code client}: asks the owner of a corrupt block. */
   public PartFailure(BlockStoreClient client, String checksum) {
@@ -62,8 +63,8 @@ public final class PartFailure {
     return failure(address, parts, i, message, null);
   }
 
-  /** For the checksum of a part that can be read only once; {@code null}: it has none. */
-  Checksum running(Parts parts, int i) {
+  /** For the checksum of a part that can be read only once; null if it has none. */
+  @Nullable Checksum running(Parts parts, int i) {
     return checksum == null || !alone(parts, i) ? null : ShuffleChecksumHelper.getChecksumByAlgorithm(checksum);
   }
 

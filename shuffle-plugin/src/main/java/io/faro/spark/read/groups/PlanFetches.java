@@ -1,5 +1,6 @@
 package io.faro.spark.read.groups;
 
+import io.faro.Nullable;
 import io.faro.spark.read.groups.GroupFetch.GroupBuffer;
 import io.faro.spark.read.groups.GroupFetch.GroupBuffer.GroupStream;
 import io.faro.spark.read.places.BlockPlaces;
@@ -41,8 +42,8 @@ public final class PlanFetches {
   private final ShuffleReadMetricsReporter metrics;
   private final ReaderEnd end;
   private final RefusedLoans notLent = new RefusedLoans();
-  /** {@code null}: none is under way. */
-  private FetchedBlocks current;
+  /** Null if none is under way. */
+  @Nullable private FetchedBlocks current;
 
   private PlanFetches(ReaderContext shared, int shuffle, BlockManager blocks, TaskContext context,
       ShuffleReadMetricsReporter metrics, ReaderEnd end) {
@@ -107,10 +108,10 @@ public final class PlanFetches {
   }
 
   /**
-   * Waits for the next block, and makes a source of it: of a group, or of the stream of a part; {@code null}: there are
+   * Waits for the next block, and makes a source of it: of a group, or of the stream of a part; null if there are
    * none left. To be called when all files were read, as the rest is known then.
    */
-  public <S> S next(SecondFetch secondFetch, PartFailure failure, Function<FetchedGroup, S> ofGroup,
+  @Nullable public <S> S next(SecondFetch secondFetch, PartFailure failure, Function<FetchedGroup, S> ofGroup,
       Function<StreamPart, S> ofPart) {
     while (true) {
       S source = current == null ? null : current.next(secondFetch, failure, ofGroup, ofPart);
@@ -134,7 +135,6 @@ public final class PlanFetches {
     private final Iterator<Tuple2<BlockId, InputStream>> blocks;
     /** The stream that the iterator was about to hand over. */
     private InputStream raw;
-    private Tuple2<BlockId, InputStream> block;
 
     /** Requests are under way from here on; {@code client} is asked for them. */
     FetchedBlocks(ReadPlan plan, GroupFetch client, ReaderConf conf, BlockManager manager, TaskContext context,
@@ -158,40 +158,24 @@ public final class PlanFetches {
 
     /**
      * Waits for the next block, and makes a source of it: of a group, or of the stream of a part that the iterator
-     * reads from a file. {@code null}: there are none left.
+     * reads from a file. Null if there are none left.
      */
-    <S> S next(SecondFetch secondFetch, PartFailure failure, Function<FetchedGroup, S> ofGroup,
+    @Nullable <S> S next(SecondFetch secondFetch, PartFailure failure, Function<FetchedGroup, S> ofGroup,
         Function<StreamPart, S> ofPart) {
-      if (!advance()) {
+      if (!blocks.hasNext()) {
         return null;
       }
+      Tuple2<BlockId, InputStream> block = blocks.next();
       // Closing the stream tells the iterator that the block, or the group, was read.
       InputStream stream = block._2();
-      GroupBuffer group = group();
-      if (group != null) {
+      if (raw instanceof GroupStream) {
+        GroupBuffer group = ((GroupStream) raw).buffer;
+        // The iterator has counted the group as one block.
+        metrics.incRemoteBlocksFetched(group.group.parts.count() - 1L);
         return ofGroup.apply(new FetchedGroup(group, stream, secondFetch, failure));
       }
       Tuple2<BlockManagerId, Parts> part = plan.stream(block._1().name());
       return ofPart.apply(new StreamPart(stream, part._1(), part._2(), failure));
-    }
-
-    /** Waits for the next block; false: there are none left. */
-    private boolean advance() {
-      if (!blocks.hasNext()) {
-        return false;
-      }
-      block = blocks.next();
-      GroupBuffer group = group();
-      if (group != null) {
-        // The iterator has counted the group as one block.
-        metrics.incRemoteBlocksFetched(group.group.parts.count() - 1L);
-      }
-      return true;
-    }
-
-    /** The group that came; {@code null}: a block came that the iterator reads from a file. */
-    private GroupBuffer group() {
-      return raw instanceof GroupStream ? ((GroupStream) raw).buffer : null;
     }
   }
 }

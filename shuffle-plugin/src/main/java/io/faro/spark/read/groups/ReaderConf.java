@@ -1,5 +1,6 @@
 package io.faro.spark.read.groups;
 
+import io.faro.Nullable;
 import io.faro.rows.RowCodec;
 import io.faro.spark.conf.SparkSettings;
 import io.faro.spark.read.places.ReadPlan;
@@ -11,8 +12,8 @@ public final class ReaderConf {
   private static final long MIB = 1 << 20;
 
   public final boolean wanted;
-  /** {@code null}: not one that native code decodes. */
-  public final RowCodec codec;
+  /** Null if it is not one that native code decodes. */
+  @Nullable public final RowCodec codec;
   public final boolean encrypted;
   public final boolean oldProtocol;
   final long maxBytesInFlight;
@@ -20,8 +21,8 @@ public final class ReaderConf {
   final int maxBlocksPerAddress;
   final long maxBytesToMemory;
   final int nettyAttempts;
-  /** {@code null}: map outputs have no checksums. */
-  public final String checksum;
+  /** Null if map outputs have no checksums. */
+  @Nullable public final String checksum;
 
   /** {@code wanted}: {@code spark.faro.reader} is auto. */
   public ReaderConf(SparkConf conf, boolean wanted) {

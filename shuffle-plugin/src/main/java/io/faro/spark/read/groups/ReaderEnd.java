@@ -1,5 +1,6 @@
 package io.faro.spark.read.groups;
 
+import io.faro.Nullable;
 import java.io.IOException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.util.TaskCompletionListener;
@@ -18,8 +19,8 @@ public final class ReaderEnd implements TaskCompletionListener {
     void close() throws IOException;
   }
 
-  /** {@code null}: not there yet, or ended. Guarded by this. */
-  private Records records;
+  /** Null if they are not there yet, or have ended. Guarded by this. */
+  @Nullable private Records records;
   private GroupFetch client;
   private boolean ended;
 

@@ -39,11 +39,6 @@ public final class SecondFetch {
     if (isSecond || handedOut) {
       throw failure.corrupt(group.address, group.parts, at, problem, bytes);
     }
-    return fetch(group, at, problem);
-  }
-
-  /** Waits for the bytes. */
-  private ManagedBuffer fetch(Group group, int at, String problem) throws FetchFailedException {
     LOG.warn("Faro: block {} of {} is corrupt ({}) and is fetched once more", group.parts.id(at), group.address,
         problem);
     try {

@@ -1,5 +1,6 @@
 package io.faro.spark.read.groups;
 
+import io.faro.Nullable;
 import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.io.InputStream;
@@ -13,8 +14,8 @@ public final class StreamPart {
   private final BlockManagerId address;
   private final Parts part;
   private final PartFailure failure;
-  /** The checksum of the bytes that were read; {@code null}: the part has none. */
-  private final Checksum sum;
+  /** The checksum of the bytes that were read; null if the part has none. */
+  @Nullable private final Checksum sum;
 
   public StreamPart(InputStream stream, BlockManagerId address, Parts part, PartFailure failure) {
     this.stream = stream;

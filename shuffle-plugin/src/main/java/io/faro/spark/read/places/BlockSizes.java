@@ -1,5 +1,6 @@
 package io.faro.spark.read.places;
 
+import io.faro.Nullable;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -64,8 +65,8 @@ public final class BlockSizes {
     return found;
   }
 
-  /** {@code null}: the tracker must ask the driver, or there is an output missing, for which it has an exception. */
-  private static MapStatus[] known(MapOutputTracker tracker, int shuffle, int startMap, int endMap) {
+  /** Null if the tracker must ask the driver, or there is an output missing, for which it has an exception. */
+  @Nullable private static MapStatus[] known(MapOutputTracker tracker, int shuffle, int startMap, int endMap) {
     if (!(tracker instanceof MapOutputTrackerWorker)) {
       return null;
     }

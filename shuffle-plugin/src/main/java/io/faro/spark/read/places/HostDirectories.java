@@ -1,5 +1,6 @@
 package io.faro.spark.read.places;
 
+import io.faro.Nullable;
 import java.io.File;
 import java.util.Map;
 import java.util.Optional;
@@ -37,10 +38,10 @@ public final class HostDirectories {
   }
 
   /**
-   * The directories of an executor of this host; {@code null}: its blocks come over the network. Waits for the answer
+   * The directories of an executor of this host; null if its blocks come over the network. Waits for the answer
    * the first time.
    */
-  public String[] of(BlockManagerId address, BlockManager blocks, TaskContext context) {
+  @Nullable public String[] of(BlockManagerId address, BlockManager blocks, TaskContext context) {
     String executor = address.executorId();
     Optional<String[]> found = known.get(executor);
     if (found != null) {
@@ -60,8 +61,8 @@ public final class HostDirectories {
     return found.orElse(null);
   }
 
-  /** The first directory that cannot be read here; {@code null}: all can. */
-  private static String hidden(String[] directories) {
+  /** The first directory that cannot be read here; null if all can. */
+  @Nullable private static String hidden(String[] directories) {
     for (String directory : directories) {
       File file = new File(directory);
       if (!file.isDirectory() || !file.canRead() || !file.canExecute()) {
@@ -71,8 +72,8 @@ public final class HostDirectories {
     return null;
   }
 
-  /** {@code null}: there is no answer; the executor may be gone, or it is asked again later. */
-  private static String[] ask(BlockManagerId address, BlockManager blocks, TaskContext context) {
+  /** Null if there is no answer; the executor may be gone, or it is asked again later. */
+  @Nullable private static String[] ask(BlockManagerId address, BlockManager blocks, TaskContext context) {
     String executor = address.executorId();
     CompletableFuture<Map<String, String[]>> answer = new CompletableFuture<>();
     try {

@@ -1,6 +1,7 @@
 package io.faro.spark.read.places;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 import io.faro.rows.FilePart;
 import java.io.IOException;
 import java.io.InputStream;
@@ -38,8 +39,8 @@ public final class LentFiles implements LocalFiles {
   private final RefusedLoans notLent;
   /** Map outputs of this reader that the service has refused. */
   private final Set<Long> refused = new HashSet<>();
-  /** The map output that was borrowed last, with those after it; {@code null}: none. */
-  private Long borrowed;
+  /** The map output that was borrowed last, with those after it; null if there is none. */
+  @Nullable private Long borrowed;
 
   /** {@code open}: those of the endpoint that {@code lender} borrows for. */
   public LentFiles(BlockManagerId address, LoanClient lender, LentPart.Files open, RefusedLoans notLent) {
@@ -134,8 +135,8 @@ public final class LentFiles implements LocalFiles {
   public static final class LentPart extends ManagedBuffer {
     /** The open files of an endpoint, which may close them at any time. */
     public interface Files {
-      /** Finds a part; {@code null}: the files are not open, or do not have it. */
-      Bytes find(int shuffle, long map, int start, int end);
+      /** Finds a part; null if the files are not open, or do not have it. */
+      @Nullable Bytes find(int shuffle, long map, int start, int end);
 
       /** Those of {@code endpoint}. */
       static Files of(Endpoint endpoint) {

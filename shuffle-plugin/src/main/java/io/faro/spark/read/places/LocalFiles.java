@@ -1,6 +1,7 @@
 package io.faro.spark.read.places;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 import io.faro.OutputFiles;
 import java.io.IOException;
 import org.apache.spark.network.buffer.ManagedBuffer;
@@ -11,7 +12,6 @@ import scala.Option;
 
 /** Files of one executor's map outputs, on this host. */
 public interface LocalFiles {
-  /** The executor. */
   BlockManagerId address();
 
   /** Makes the files of a part's map output known to the endpoint; false: there are none. */
@@ -49,8 +49,8 @@ public interface LocalFiles {
 
   /** Finds Spark's files of a map output. */
   interface OutputFinder {
-    /** The files in an executor's local directories; without any, in this executor's. {@code null}: there are none. */
-    OutputFiles find(int shuffle, long map, Option<String[]> directories);
+    /** The files in an executor's local directories; without any, in this executor's. Null if there are none. */
+    @Nullable OutputFiles find(int shuffle, long map, Option<String[]> directories);
   }
 
   /** This executor's own. */

@@ -30,7 +30,6 @@ public final class Parts {
     return bytes;
   }
 
-  /** The map task's id. */
   public long map(int i) {
     return maps[i];
   }
@@ -40,7 +39,6 @@ public final class Parts {
     return mapIndices[i];
   }
 
-  /** First partition. */
   public int start(int i) {
     return starts[i];
   }
@@ -121,7 +119,6 @@ public final class Parts {
     return one;
   }
 
-  /** Spark's id of a part. */
   public BlockId id(int i) {
     return batches[i]
         ? new ShuffleBlockBatchId(shuffle, maps[i], starts[i], ends[i])

@@ -1,5 +1,6 @@
 package io.faro.spark.read.places;
 
+import io.faro.Nullable;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -55,10 +56,10 @@ public final class ReadPlan {
     Place of(BlockManagerId address);
 
     /**
-     * Returns for each of {@link Parts#maps(int, int)} whether the node service of this host lends it; {@code null}: it
-     * has none of the executor's.
+     * Returns for each of {@link Parts#maps(int, int)} whether the node service of this host lends it; null if it has
+     * none of the executor's.
      */
-    default boolean[] lent(BlockManagerId address, Parts parts) {
+    @Nullable default boolean[] lent(BlockManagerId address, Parts parts) {
       return null;
     }
   }

@@ -1,5 +1,6 @@
 package io.faro.spark.read.records;
 
+import io.faro.Nullable;
 import io.faro.spark.read.places.ArrayStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -38,8 +39,8 @@ public final class Decompression {
     return streams.wrapStream(any, bytes);
   }
 
-  /** Decompresses all bytes and closes the stream. Returns what is wrong with them; {@code null}: nothing. */
-  Exception problem(InputStream bytes) {
+  /** Decompresses all bytes and closes the stream. Returns what is wrong with them; null if nothing is wrong. */
+  @Nullable Exception problem(InputStream bytes) {
     try (InputStream closed = bytes; InputStream in = of(closed)) {
       byte[] chunk = new byte[CHUNK_BYTES];
       while (in.read(chunk) >= 0) {
@@ -61,8 +62,8 @@ public final class Decompression {
   static final class GuardedStream extends ArrayStream {
     private final InputStream compressed;
     private final Decompression decompression;
-    /** {@code null} before the first read: making it may read already, and fail. */
-    private InputStream in;
+    /** Null before the first read: making it may read already, and fail. */
+    @Nullable private InputStream in;
     private Throwable problem;
     private boolean closed;
 
@@ -71,8 +72,8 @@ public final class Decompression {
       this.decompression = decompression;
     }
 
-    /** Returns the decompressor's exception, or {@code null}. */
-    synchronized Throwable problem() {
+    /** Returns the decompressor's exception, or null. */
+    @Nullable synchronized Throwable problem() {
       return problem;
     }
 

@@ -1,6 +1,7 @@
 package io.faro.spark.read.records;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 import io.faro.rows.FileParts;
 import io.faro.spark.read.groups.PartFailure;
 import io.faro.spark.read.places.LocalFiles;
@@ -41,8 +42,8 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   private final BitSet left = new BitSet();
   /** Parts whose files were lost while they were read, and that were fetched to their end. */
   private final BitSet replaced = new BitSet();
-  /** The source that was fetched for the last one of these parts; {@code null}: none was fetched. */
-  private volatile RecordSource replacement;
+  /** The source that was fetched for the last one of these parts; null if none was fetched. */
+  @Nullable private volatile RecordSource replacement;
 
   /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */
   FileRecords(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
@@ -184,8 +185,8 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
 
     private final Endpoint endpoint;
     private final FileParts read = new FileParts(BYTES);
-    /** The parts whose bytes are here: {@code count} of {@code parts} from {@code first} on. {@code null}: none are. */
-    private Parts parts;
+    /** The parts whose bytes are here: {@code count} of {@code parts} from {@code first} on. Null if none are. */
+    @Nullable private Parts parts;
     private int first;
     private int count;
     /** The part that was asked for last, and where its bytes start. */
@@ -197,10 +198,10 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     }
 
     /**
-     * The bytes of part {@code i}, valid until the next call; {@code null}: Spark's code has to read it. Parts are
+     * The bytes of part {@code i}, valid until the next call; null if Spark's code has to read it. Parts are
      * asked for in their order, up to {@code end}.
      */
-    ManagedBuffer part(Parts of, int i, int end, LocalFiles files) throws Exception {
+    @Nullable ManagedBuffer part(Parts of, int i, int end, LocalFiles files) throws Exception {
       if (of == parts && i > at && i < first + count) {
         while (at < i) {
           start += read.length(at - first);

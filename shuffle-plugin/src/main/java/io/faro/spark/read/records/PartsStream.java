@@ -1,5 +1,6 @@
 package io.faro.spark.read.records;
 
+import io.faro.Nullable;
 import io.faro.spark.read.groups.PartFailure;
 import io.faro.spark.read.groups.PartClient.NativeBytes;
 import io.faro.spark.read.places.ArrayStream;
@@ -20,8 +21,8 @@ import org.apache.spark.shuffle.FetchFailedException;
 final class PartsStream extends ArrayStream {
   /** Gives the bytes of parts, by position. */
   interface Bytes {
-    /** {@code null}: the part is left out. */
-    ManagedBuffer part(int i) throws FetchFailedException;
+    /** Null if the part is left out. */
+    @Nullable ManagedBuffer part(int i) throws FetchFailedException;
 
     /** Returns the failure that ends the task because part {@code i} cannot be read. */
     FetchFailedException unreadable(int i, IOException cause);
@@ -41,8 +42,8 @@ final class PartsStream extends ArrayStream {
   private final int end;
   /** The part under way, or the next one. */
   private int at;
-  /** {@code null}: none is open. */
-  private InputStream in;
+  /** Null if none is open. */
+  @Nullable private InputStream in;
   /** Bytes of the open part, and those of them that were not read. */
   private long size;
   private long left;

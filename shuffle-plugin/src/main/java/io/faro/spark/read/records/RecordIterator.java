@@ -1,5 +1,6 @@
 package io.faro.spark.read.records;
 
+import io.faro.Nullable;
 import io.faro.spark.read.groups.PartFailure;
 import io.faro.spark.read.records.Decompression.GuardedStream;
 import java.io.IOException;
@@ -21,28 +22,28 @@ import scala.collection.Iterator;
  * the exception itself.
  */
 final class RecordIterator extends AbstractIterator<Tuple2<Object, Object>> {
-  /** Gives the sources, one after the other; {@code null}: there are no more. */
+  /** Gives the sources, one after the other, and null after the last. */
   interface Sources {
-    RecordSource next() throws IOException;
+    @Nullable RecordSource next() throws IOException;
   }
 
-  /** {@code null}: all records were read. */
-  private Sources sources;
+  /** Null if all records were read. */
+  @Nullable private Sources sources;
   private final SerializerInstance serializer;
   private final Decompression decompression;
   private final TaskContext context;
   private final ShuffleReadMetricsReporter metrics;
   private final Runnable onEnd;
-  /** {@code null}: the next one comes when a record is asked for. */
-  private volatile RecordSource source;
-  /** {@code null} with its records: the source is to be opened. */
-  private volatile GuardedStream stream;
+  /** Null if the next one comes when a record is asked for. */
+  @Nullable private volatile RecordSource source;
+  /** Null with its records: the source is to be opened. */
+  @Nullable private volatile GuardedStream stream;
   private Iterator<Tuple2<Object, Object>> records;
   /** True once the task has a record of this source. */
   private boolean handedOut;
   private boolean ended;
-  /** The failure that ended the reading; {@code null}: none. Later calls throw it again and do not report an end. */
-  private Throwable broken;
+  /** The failure that ended the reading; null if there is none. Later calls throw it again and do not report an end. */
+  @Nullable private Throwable broken;
   private volatile boolean closed;
 
   /** {@code onEnd} runs when the last record was read. */

@@ -1,5 +1,6 @@
 package io.faro.spark.read.records;
 
+import io.faro.Nullable;
 import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.io.InputStream;
@@ -8,10 +9,10 @@ import org.apache.spark.shuffle.FetchFailedException;
 /** Parts whose bytes are decompressed and deserialised as one stream of records, and what happens if that fails. */
 interface RecordSource {
   /**
-   * The bytes of the parts, one part after the other, from the first one on; {@code null}: it has no parts (any more).
+   * The bytes of the parts, one part after the other, from the first one on; null if it has no parts (any more).
    * Closing the stream releases no part.
    */
-  InputStream open() throws IOException, FetchFailedException;
+  @Nullable InputStream open() throws IOException, FetchFailedException;
 
   /**
    * The stream could not be read to its end. True: {@link #open} it anew, a part was replaced or left out. False: each

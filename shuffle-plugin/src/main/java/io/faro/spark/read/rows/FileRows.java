@@ -1,6 +1,7 @@
 package io.faro.spark.read.rows;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 import io.faro.rows.RowReader;
 import io.faro.spark.read.groups.PartFailure;
 import io.faro.spark.read.groups.StreamPart;
@@ -33,8 +34,8 @@ public final class FileRows implements RowSource {
   private int resolved = -1;
   /** How often it was. */
   private int tries;
-  /** A part that Spark reads, because native code could not; {@code null}: none. */
-  private StreamRows bySpark;
+  /** A part that Spark reads, because native code could not; null if there is none. */
+  @Nullable private StreamRows bySpark;
 
   public FileRows(Parts parts, Endpoint endpoint, LocalFiles files, PartFailure failure,
       ShuffleReadMetricsReporter metrics, StreamRows.Chunk chunk) {

@@ -1,5 +1,6 @@
 package io.faro.spark.read.rows;
 
+import io.faro.Nullable;
 import io.faro.spark.read.groups.PartFailure;
 import io.faro.rows.RowReader;
 import java.io.IOException;
@@ -31,17 +32,17 @@ final class RowIterator<K, C> extends AbstractIterator<Product2<K, C>> {
   private static final Logger LOG = LoggerFactory.getLogger(RowIterator.class);
   private static final int HEAD_BYTES = 8;
 
-  /** Gives the inputs, one after the other, and {@code null} after the last. */
+  /** Gives the inputs, one after the other, and null after the last. */
   interface Inputs {
-    RowSource next() throws IOException;
+    @Nullable RowSource next() throws IOException;
   }
 
   /** DECODING: a thread is decoding, and closes the input itself if the task ends meanwhile. */
   private enum State { IDLE, DECODING, CLOSED }
 
   private final AtomicReference<State> state = new AtomicReference<>(State.IDLE);
-  /** {@code null} if all rows were read. */
-  private Inputs inputs;
+  /** Null if all rows were read. */
+  @Nullable private Inputs inputs;
   private final RowReader reader;
   private final TaskContext context;
   private final ShuffleReadMetricsReporter metrics;
