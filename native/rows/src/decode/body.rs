@@ -2,9 +2,7 @@
 
 use super::columns::Columns;
 use super::input::Input;
-#[cfg(doc)]
-use super::placement::placed_bytes;
-use super::placement::Placement;
+use super::placement::{placed_bytes, Placement};
 use super::strings::{Rows, StringDecoder, TAIL_SLACK};
 use crate::format::body::{BodyHead, HEAD_BYTES};
 use crate::format::fault::RowBlockFault;
@@ -59,10 +57,12 @@ impl BodyDecoder {
         decompress: &mut TailDecoder,
         out: &mut [u8],
     ) -> Result<(), RowBlockFault> {
+        debug_assert_eq!(out.len(), placed_bytes(head.rows, head.original));
         let mut input = Input::new(head.columns(body), HEAD_BYTES, self.kernels);
         let lengths = self.lengths.sized(head.rows)?;
         self.columns
             .take(&mut input, ColumnMode::OF_LENGTHS, lengths)?;
+        // docs/row-block-format.md, check 5.
         self.placement.set(lengths, head.words, head.original)?;
         let out = <[U64]>::mut_from_bytes(out).map_err(|_| RowBlockFault::Original {
             found: 0,
@@ -77,6 +77,7 @@ impl BodyDecoder {
         };
         let values = self.values.sized(head.rows)?;
         self.texts.start_block();
+        // docs/row-block-format.md, check 6.
         for word in 0..head.words {
             if let Some(value) = Columns::take_constant(&mut input) {
                 self.placement.write_constant(word, value, rows.out);
@@ -86,6 +87,7 @@ impl BodyDecoder {
                 self.placement.write_column(word, values, rows.out);
             }
         }
+        // docs/row-block-format.md, check 7.
         if input.left() > 0 {
             let bytes = input.left();
             return Err(RowBlockFault::BytesBehindColumns { bytes });
@@ -101,6 +103,7 @@ impl BodyDecoder {
         } else {
             let found = decompress(stored, &mut tail[..expected])
                 .map_err(|reason| RowBlockFault::TailCodec { reason })?;
+            // docs/row-block-format.md, check 9.
             if found != expected {
                 return Err(RowBlockFault::TailLength { found, expected });
             }

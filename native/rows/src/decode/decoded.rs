@@ -28,6 +28,7 @@ impl Decoded {
     }
 
     pub fn set_end(&mut self, end: usize) {
+        debug_assert!(end <= self.bytes.len());
         self.end = end;
     }
 

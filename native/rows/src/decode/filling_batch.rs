@@ -40,7 +40,6 @@ impl FillingBatch {
         self.limit
     }
 
-    /// Returns the bytes of the whole rows.
     pub fn end(&self) -> usize {
         self.end
     }
@@ -79,10 +78,10 @@ impl FillingBatch {
 
     /// Moves `bytes` bytes from `start` to the front of the buffer.
     pub fn move_to_front(&mut self, start: usize, bytes: usize) {
+        debug_assert!(self.end == 0 && start >= ROW_HEAD_BYTES);
         self.buffer.copy_within(start..start + bytes, 0);
     }
 
-    /// Returns the first bytes of the buffer.
     pub fn front(&self, bytes: usize) -> &[u8] {
         &self.buffer[..bytes]
     }
@@ -92,6 +91,7 @@ impl FillingBatch {
     pub fn add(&mut self, rows: usize, bytes: usize) {
         self.end += bytes;
         self.rows += rows as u32;
+        debug_assert!(self.end <= self.limit);
     }
 
     /// Takes the rows that lie wholly in `bytes`, up to the first one that is not valid or does not
@@ -113,6 +113,7 @@ impl FillingBatch {
             at += LENGTH_BYTES + length;
             rows += 1;
         }
+        debug_assert!(end <= self.limit && at <= bytes.len());
         (self.end, self.rows) = (end, rows);
         at
     }
@@ -153,6 +154,7 @@ impl FillingBatch {
     /// Hands out the rows.
     pub fn turn(&mut self) -> Batch<'_> {
         let (end, rows) = (self.end, self.rows);
+        debug_assert!(self.part_end <= end && self.part_rows <= rows);
         self.handed_out += u64::from(rows - self.part_rows);
         (self.end, self.rows) = (0, 0);
         (self.part_end, self.part_rows) = (0, 0);

@@ -15,6 +15,7 @@ pub(crate) struct Input<'a> {
 
 impl<'a> Input<'a> {
     pub fn new(columns: &'a [u8], at: usize, kernels: Kernels) -> Self {
+        debug_assert!(at <= columns.len());
         Self {
             columns,
             at,
@@ -53,6 +54,7 @@ impl<'a> Input<'a> {
 
     /// Takes an integer of `bytes` bytes, at most 8.
     pub fn integer(&mut self, bytes: usize) -> Result<u64, RowBlockFault> {
+        debug_assert!(bytes <= 8);
         let mut word = [0; 8];
         word[..bytes].copy_from_slice(self.take(bytes)?);
         Ok(u64::from_le_bytes(word))

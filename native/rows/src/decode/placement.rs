@@ -63,7 +63,6 @@ impl Placement {
         Ok(())
     }
 
-    /// Returns the index of each row's first word.
     pub fn starts(&self) -> &[u32] {
         &self.starts.values()[..self.rows]
     }
@@ -76,6 +75,7 @@ impl Placement {
 
     /// Writes a column's values to their rows.
     pub fn write_column(&self, column: usize, values: &[u64], out: &mut [U64]) {
+        debug_assert_eq!(values.len(), self.rows);
         match self.stride {
             Some(stride) => {
                 for (row, value) in out.chunks_exact_mut(stride).zip(values) {

@@ -97,7 +97,6 @@ impl RowWriter {
         }
     }
 
-    /// Returns whether the row stream is between two rows.
     pub fn is_between_rows(&self) -> bool {
         matches!(self.state, RowState::Length { known: 0, .. })
     }
@@ -276,6 +275,7 @@ impl RowWriter {
     }
 
     fn turn_piece(&mut self, row_bytes: usize, offset: usize, held: usize) -> Batch<'_> {
+        debug_assert!(offset + held <= row_bytes);
         if held == 0 {
             return Batch::Empty;
         }

@@ -150,6 +150,7 @@ impl StringDecoder {
             rest.copy_from_slice(&tail[from..from + rest.len()]);
             from += rest.len();
         }
+        debug_assert_eq!(from + TAIL_SLACK, tail.len());
         Ok(())
     }
 

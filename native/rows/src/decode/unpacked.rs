@@ -31,6 +31,7 @@ impl Unpacked {
     }
 
     pub fn set_end(&mut self, end: usize) {
+        debug_assert!(end <= self.bytes.len());
         self.end = end;
     }
 

@@ -44,6 +44,7 @@ impl<'a> BodyWriter<'a> {
 
     /// Overwrites bytes that were written before.
     pub fn patch(&mut self, at: usize, bytes: &[u8]) {
+        debug_assert!(at + bytes.len() <= self.at);
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
 }

@@ -29,6 +29,7 @@ impl Dictionary {
     /// Writes each value's code. Returns false if there are too many distinct values for a
     /// dictionary. `values` must have [`MIN_VALUES`] or more.
     pub fn code(&mut self, values: &[u64], codes: &mut [u64]) -> bool {
+        debug_assert!(values.len() >= MIN_VALUES && values.len() == codes.len());
         self.entries.clear();
         self.slots.fill(0);
         let sample = values.iter().step_by(values.len() / SAMPLE).take(SAMPLE);

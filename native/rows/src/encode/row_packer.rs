@@ -4,6 +4,7 @@ use super::body::{BodyEncoder, Choices};
 use super::error::CompressError;
 use super::guard::{Guard, GuardPlan};
 use crate::format::block::{row_block_checksum, write_header, Method, TailCodec, HEADER_BYTES};
+use crate::format::body::{HEAD_BYTES, PAD_BYTES};
 
 /// The first tries measure whether texts are worth their columns; after them only one try in
 /// [`TRIES_FOR_TEXTS`] does.
@@ -202,6 +203,7 @@ impl RowPacker {
         let body = self
             .encoder
             .encode(piece, self.words, choices, &mut tail, room)?;
+        debug_assert!(body.bytes >= HEAD_BYTES + PAD_BYTES);
         let bytes = &room[..body.bytes];
         let lengths = (body.bytes, piece.len());
         write_header(header, self.token, lengths, |fields| {
@@ -210,7 +212,6 @@ impl RowPacker {
         Some((HEADER_BYTES + body.bytes, body.texts))
     }
 
-    /// Returns the number of pieces that became row blocks.
     pub fn row_blocks(&self) -> u64 {
         self.row_blocks
     }

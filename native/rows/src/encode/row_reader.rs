@@ -61,7 +61,7 @@ impl RowsIn {
         &self.lengths.values()[..self.rows]
     }
 
-    /// Returns the words of the shortest row.
+    /// In words.
     pub fn shortest(&self) -> usize {
         self.shortest as usize
     }
@@ -81,12 +81,10 @@ impl RowsIn {
         }
     }
 
-    /// Returns a word of one row.
     pub fn word(&self, piece: &[u8], row: usize, word: usize) -> u64 {
         load(piece, self.starts()[row] as usize + 8 * word)
     }
 
-    /// Returns the bytes of a row.
     pub fn row<'a>(&self, piece: &'a [u8], row: usize) -> &'a [u8] {
         &piece[self.starts()[row] as usize..][..8 * self.lengths()[row] as usize]
     }

@@ -38,6 +38,7 @@ impl BodyHead {
         let words = u16::from_le_bytes([e, f]);
         let stored = u32::from_le_bytes([g, h, i, j]);
         let fixed = u64::from(rows) * (4 + 8 * u64::from(words));
+        // docs/row-block-format.md, check 4.
         if rows == 0 || fixed > original as u64 {
             return Err(RowBlockFault::Rows {
                 rows,
@@ -76,7 +77,6 @@ impl BodyHead {
         self.original - self.rows * (4 + 8 * self.words)
     }
 
-    /// Returns the body up to the columns' end.
     pub fn columns<'a>(&self, body: &'a [u8]) -> &'a [u8] {
         &body[..self.columns_end]
     }
@@ -88,6 +88,7 @@ impl BodyHead {
         expected: usize,
     ) -> Result<&'a [u8], RowBlockFault> {
         let (tail, padding) = body[self.columns_end..].split_at(self.stored);
+        // docs/row-block-format.md, check 8.
         if self.stored > expected {
             return Err(RowBlockFault::Tail {
                 stored: self.stored,

@@ -31,7 +31,7 @@ impl ColumnMode {
     }
 }
 
-/// Returns the width of a dictionary's codes, in bits.
+/// In bits.
 pub(crate) fn dictionary_width(entries: usize) -> u32 {
     width(super::bits::bits(entries as u64 - 1))
 }

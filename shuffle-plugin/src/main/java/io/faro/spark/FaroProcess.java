@@ -284,8 +284,8 @@ final class FaroProcess {
     }
   }
 
-  /** {@code null}, or throws: a setting does not allow that Spark's own fetch takes over. */
-  FaroExecutor unlessNever(String problem, Throwable cause) {
+  /** Returns null, or throws if a setting does not allow that Spark's own fetch takes over. */
+  @Nullable FaroExecutor unlessNever(String problem, Throwable cause) {
     if (conf.never) {
       throw new IllegalStateException(problem + "; " + conf.why(), cause);
     }

@@ -30,8 +30,8 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     /** Abandoned because the task ended. */
     void abandoned(FetchCall call);
 
-    /** {@code reason}: why blocks were not delivered; {@code null}: all were. */
-    void ended(FetchCall call, Reason reason);
+    /** {@code reason}: why blocks were not delivered; null if all were. */
+    void ended(FetchCall call, @Nullable Reason reason);
   }
 
   final PeerKey peer;

@@ -200,8 +200,8 @@ final class FileFetch {
       return stopped;
     }
 
-    /** {@code reason}: {@code null} if nothing waits for the block any more. */
-    void end(Reason reason, Throwable cause, boolean onTaskThread) {
+    /** {@code reason}: null if nothing waits for the block any more. */
+    void end(@Nullable Reason reason, @Nullable Throwable cause, boolean onTaskThread) {
       synchronized (this) {
         switch (state) {
           case WAITING:

@@ -1,5 +1,6 @@
 package io.faro.spark.fetch;
 
+import io.faro.Nullable;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.transport.ShuffleIds;
@@ -16,7 +17,7 @@ interface Source {
      * The source does not bring these blocks, because it declines the request or fails; {@code onTaskThread}: the
      * calling thread is the task's, and may block.
      */
-    void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread);
+    void left(int[] at, Reason reason, @Nullable Throwable cause, boolean onTaskThread);
 
     /** The task is over; the blocks that neither arrived nor were left do not come. Idempotent. */
     void abandoned();

@@ -42,8 +42,8 @@ public final class SourceChain {
     }
   }
 
-  /** {@code services}: of executors' hosts; {@code null}: there are none, or, of {@code replicas}, no copies. */
-  public SourceChain(FaroTransport transport, Peers executors, Peers services, Replicas replicas,
+  /** {@code services}: of executors' hosts, if there are any; {@code replicas}: null if there are no copies. */
+  public SourceChain(FaroTransport transport, Peers executors, @Nullable Peers services, @Nullable Replicas replicas,
       PluginCounters counters, LongSupplier nanos) {
     this.transport = transport;
     this.counters = counters;

@@ -26,8 +26,8 @@ final class PartitionFile implements AutoCloseable {
   /** Null if nothing was written yet. */
   @Nullable private FileChannel channel;
 
-  /** The context's checksums are updated with what {@link #append} gets. {@code copy} may be {@code null}. */
-  PartitionFile(File file, WriteContext context, StagedOutput copy) {
+  /** The context's checksums are updated with what {@link #append} gets. */
+  PartitionFile(File file, WriteContext context, @Nullable StagedOutput copy) {
     lengths = new long[context.partitions];
     this.file = file;
     this.context = context;

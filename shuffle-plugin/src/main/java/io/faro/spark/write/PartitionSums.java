@@ -10,8 +10,8 @@ final class PartitionSums {
   /** Null if there are none. */
   @Nullable private final Checksum[] sums;
 
-  /** {@code algorithm}: as {@code spark.shuffle.checksum.algorithm}; {@code null}: no checksums. */
-  PartitionSums(String algorithm, int partitions) {
+  /** {@code algorithm}: as {@code spark.shuffle.checksum.algorithm}; null if there are no checksums. */
+  PartitionSums(@Nullable String algorithm, int partitions) {
     sums = algorithm == null ? null : new Checksum[partitions];
     for (int i = 0; sums != null && i < partitions; i++) {
       sums[i] = of(algorithm);

@@ -45,7 +45,7 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
   /** The source that was fetched for the last one of these parts; null if none was fetched. */
   @Nullable private volatile RecordSource replacement;
 
-  /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is {@code null}: Spark's code reads all of them. */
+  /** Parts {@code first} to {@code end}, exclusive; {@code chunk} is null if Spark's code reads all of them. */
   FileRecords(Parts parts, int first, int end, LocalFiles files, FileChunk chunk, Decompression decompression,
       PartFailure failure, Network network, ShuffleReadMetricsReporter metrics) {
     this.parts = parts;
