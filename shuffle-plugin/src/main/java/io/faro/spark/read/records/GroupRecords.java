@@ -2,7 +2,6 @@ package io.faro.spark.read.records;
 
 import io.faro.spark.read.groups.FetchedGroup;
 import io.faro.spark.read.groups.PartFailure;
-import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.io.InputStream;
 import org.apache.spark.network.buffer.ManagedBuffer;

@@ -5,7 +5,6 @@ import io.faro.spark.read.groups.PartFailure;
 import io.faro.spark.read.groups.PartClient.NativeBytes;
 import io.faro.spark.read.places.ArrayStream;
 import io.faro.spark.read.places.LentFiles.LentPart;
-import io.faro.spark.read.places.Parts;
 import io.netty.buffer.ByteBufInputStream;
 import io.netty.buffer.Unpooled;
 import java.io.IOException;

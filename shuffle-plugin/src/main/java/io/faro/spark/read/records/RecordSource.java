@@ -1,7 +1,6 @@
 package io.faro.spark.read.records;
 
 import io.faro.Nullable;
-import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import java.io.InputStream;
 import org.apache.spark.shuffle.FetchFailedException;

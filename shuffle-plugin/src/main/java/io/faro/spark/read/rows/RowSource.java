@@ -1,7 +1,6 @@
 package io.faro.spark.read.rows;
 
 import io.faro.rows.RowReader;
-import io.faro.spark.read.places.Parts;
 import java.io.IOException;
 import org.apache.spark.shuffle.FetchFailedException;
 
