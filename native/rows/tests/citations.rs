@@ -1,18 +1,19 @@
 //! The checks that docs/row-block-format.md numbers are each cited once, from the line that makes
 //! them.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::{fs, io};
 
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
+fn read_all(folder: &Path, code: &mut String) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
         if path.is_dir() {
-            sources(&path, found);
+            read_all(&path, code)?;
         } else {
-            found.push(path);
+            code.push_str(&fs::read_to_string(path)?);
         }
     }
+    Ok(())
 }
 
 #[test]
@@ -27,12 +28,8 @@ fn each_check_of_the_format_is_cited_once() {
     };
     let numbers = 1..=checks.lines().filter(is_check).count();
     assert_eq!(*numbers.end(), 9, "the numbered checks were not found");
-    let mut files = Vec::new();
-    sources(&root.join("src"), &mut files);
-    let code: String = files
-        .iter()
-        .map(|file| fs::read_to_string(file).unwrap())
-        .collect();
+    let mut code = String::new();
+    read_all(&root.join("src"), &mut code).unwrap();
     let cited = |number: &usize| {
         let citation = format!("docs/row-block-format.md, check {number}");
         code.matches(&citation).count()
