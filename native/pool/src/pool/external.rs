@@ -129,7 +129,6 @@ impl ExternalMemory {
         }
     }
 
-    /// Returns the rights of devices.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
@@ -141,13 +140,11 @@ impl ExternalMemory {
         self.number
     }
 
-    /// Returns the address of the first byte.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Returns the length in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
