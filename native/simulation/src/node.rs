@@ -152,7 +152,7 @@ impl Node {
         Ok(())
     }
 
-    /// Returns a counter of the endpoint; 0 if there is none of that name.
+    /// Returns a counter of the endpoint; 0 if the name is unknown.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let counters = self.endpoint.endpoint().counters();
         let found = counters.iter().find(|(got, _)| got == name);

@@ -146,7 +146,7 @@ impl VirtualNetwork {
         network.wake(core, site);
     }
 
-    /// Takes the next step before `end`. Returns false if there is none.
+    /// Takes the next step before `end`. Returns false if no step remains.
     fn step(&self, end: Time) -> bool {
         let step = {
             let World { core, network } = &mut *lock(&self.world);
