@@ -1,4 +1,4 @@
-//! Lists and maps of a line, of which a bounded part is held. A line of 64 MiB can list 33 million numbers.
+//! Lists and maps of a line, held up to a bound. A line of 64 MiB can list 33 million numbers.
 
 use super::plain::{self, PlainName};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};

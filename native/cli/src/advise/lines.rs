@@ -46,7 +46,7 @@ impl<R: BufRead> LogLines<R> {
         }
     }
 
-    /// The next line; `read` says which events are read.
+    /// The next line; `read` selects the events to parse.
     pub fn next(&mut self, read: impl Fn(&str) -> bool) -> io::Result<LogLine<'_>> {
         self.number += 1;
         self.buffer.clear();

@@ -38,7 +38,7 @@ pub fn path(path: &Path) -> String {
     message(&path.to_string_lossy())
 }
 
-/// A name of a log, of which no more is held than is shown.
+/// A name in a log, held only as far as it is shown.
 #[derive(Debug, Default)]
 pub struct PlainName(pub String);
 

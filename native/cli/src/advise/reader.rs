@@ -31,12 +31,12 @@ pub struct LogContent {
     pub log: String,
     pub application: LoggedApplication,
     pub problems: Problems,
-    /// Lines of events, of which most are not needed.
+    /// Lines of events; most are not needed.
     pub events: u64,
     pub missing: Option<MissingPart>,
     /// The log is of an application that still ran, and ends where it was copied.
     pub in_progress: bool,
-    /// It is of another application than the one that was asked for, and was not read further.
+    /// The log belongs to another application than requested, and was not read further.
     pub unwanted: bool,
 }
 

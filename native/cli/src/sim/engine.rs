@@ -104,7 +104,7 @@ impl<'a> Engine<'a> {
         self.stats
     }
 
-    /// Handles the earliest event. Returns false if there is none.
+    /// Handles the earliest event. Returns false if no event remains.
     fn step(&mut self) -> bool {
         let Some((at, event)) = self.events.pop() else {
             return false;

@@ -51,7 +51,7 @@ impl Flows {
         self.several.get(&self.pair(client, server)).copied()
     }
 
-    /// Opens a flow without bytes. `several` says whether its pair takes several requests.
+    /// Opens a flow without bytes. `several`: its pair takes several requests.
     pub fn open(&mut self, client: usize, server: usize, window: u32, several: bool) -> u32 {
         let flow = Flow {
             client: client as u16,
