@@ -23,7 +23,7 @@ pub(crate) struct Receiver<'a, D: Datapath> {
 }
 
 impl<'a, D: Datapath> Receiver<'a, D> {
-    /// `from_records` says that the bytes come out of records.
+    /// `from_records`: the bytes come from opened records.
     pub(crate) fn new(
         cx: Context<'a>,
         driver: &'a mut D,

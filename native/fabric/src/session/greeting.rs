@@ -1,10 +1,9 @@
-//! The greeting of a new connection: HELLO, WELCOME, PROOF, or a GOODBYE that ends it.
+//! The handshake of a new connection: HELLO, WELCOME, PROOF, or a GOODBYE that ends it.
 //!
 //! ```text
 //!  connector: Greeting ──WELCOME──▶ Pairing ──▶ Open       acceptor: AwaitHello ──HELLO──▶ AwaitProof ──PROOF──▶ Pairing ──▶ Open
 //! ```
-//! Until then neither side says anything of itself: neither its id nor, on verbs, anything that
-//! names memory. If bytes are sealed, all that the connector sends after PROOF and all that the
+//! Before that, neither side reveals its id nor, on verbs, any address of memory. If bytes are sealed, all that the connector sends after PROOF and all that the
 //! acceptor sends after WELCOME is in records.
 
 use super::context::Context;

@@ -136,7 +136,7 @@ fn receive_frames<D: Datapath>(
     }
 }
 
-/// Opens the records of which the first bytes came behind the last frame in the clear.
+/// Opens the records whose first bytes came after the last clear frame.
 fn open_staged<D: Datapath>(
     connection: &mut FabricConnection<D>,
     common: &mut Common<D>,

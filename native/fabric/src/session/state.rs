@@ -134,7 +134,7 @@ pub(crate) struct FabricShared {
     pub(crate) room: bool,
     /// Connections with something to send.
     pub(crate) dirty: Vec<ConnectionId>,
-    /// Accepted connections whose peers have proven who they are since the event loop last looked.
+    /// Connections whose peers have authenticated since the event loop last looked.
     pub(crate) proven: Vec<ConnectionId>,
 }
 
