@@ -67,7 +67,7 @@ impl<R: BufRead> LogLines<R> {
                 let start = &self.buffer[..self.buffer.len().min(PREFIX.len())];
                 let event = PREFIX.starts_with(start);
                 if self.number == 1 && !event {
-                    // A file of something else, which may have no lines at all, is not read further.
+                    // Another kind of file, perhaps without lines, is not read further.
                     return Ok(LogLine::Foreign(text));
                 }
                 let cut = self.skip()?;

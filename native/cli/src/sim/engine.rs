@@ -44,7 +44,7 @@ struct SimEndpoint {
     received: u64,
     /// Time of the last byte.
     done: Picos,
-    // The fields below are of the member's port of the switch.
+    // The member's port of the switch.
     /// Time at which the port's backlog is drained.
     port_free: Picos,
     /// Windows in the network towards it.

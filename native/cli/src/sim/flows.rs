@@ -1,4 +1,4 @@
-//! The flows of a run: what each of them has under way, and which of them have a permit.
+//! The flows of a run: their bytes in progress and their permits.
 
 use std::collections::HashMap;
 
