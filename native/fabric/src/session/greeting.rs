@@ -69,7 +69,7 @@ pub(crate) fn on_proof(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseRea
     Ok(())
 }
 
-/// Reads GOODBYE: the reason that the peer gives.
+/// Reads the peer's reason from GOODBYE.
 pub(crate) fn on_goodbye(body: &[u8]) -> CloseReason {
     match Goodbye::decode(body) {
         Ok(goodbye) => CloseReason::Peer {

@@ -15,7 +15,7 @@ use crate::session::exposure::ByKey;
 /// See the module's diagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BufferSlotState {
-    /// Names nothing.
+    /// No exposure.
     Free,
     /// The peer may write.
     Exposed { key: u64 },
