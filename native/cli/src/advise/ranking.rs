@@ -117,7 +117,7 @@ pub fn csv(out: &mut impl Write, all: &[Advice]) -> io::Result<()> {
         "application,id,spark,jobs_s,shuffle_part,saves_expected,saves_low,saves_high,why,verdict,log"
     )?;
     for a in all {
-        // The names that JSON has, too.
+        // The same names as in JSON.
         let why = serde_json::to_string(&a.why)?;
         let verdict = serde_json::to_string(&a.verdict)?;
         writeln!(

@@ -23,7 +23,7 @@ impl Union {
         if self.spans.len() >= MAX_SPANS {
             self.merge();
             if self.spans.len() >= MAX_SPANS / 2 {
-                // Logs are written in the order of time, so that the oldest intervals are complete.
+                // Logs are written in order of time, so the oldest intervals are complete.
                 for (from, to) in self.spans.drain(..MAX_SPANS / 4) {
                     self.settled += to - from;
                     self.until = to;
@@ -73,7 +73,7 @@ pub fn shares(intervals: &[WeightedSpan]) -> Vec<f64> {
     }
     edges.sort_unstable();
     let (mut active, mut weight, mut now) = (0_usize, 0_u128, 0_i64);
-    // Milliseconds so far for a unit of weight, and, while no active interval has any, for each interval.
+    // Milliseconds per unit of weight so far, and per interval while all active weights are 0.
     let (mut for_unit, mut for_each) = (0.0, 0.0);
     let mut result = vec![0.0; intervals.len()];
     for (at, starts, i) in edges {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same, moment by moment.
+    /// The expected result, computed moment by moment.
     fn slow_shares(intervals: &[WeightedSpan]) -> Vec<f64> {
         let mut result = vec![0.0; intervals.len()];
         for now in 0..150 {

@@ -31,7 +31,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Returns no flows, between `endpoints` endpoints.
+    /// Returns an empty set for `endpoints` endpoints.
     pub fn new(endpoints: usize) -> Self {
         Self {
             endpoints,
