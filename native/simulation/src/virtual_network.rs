@@ -169,7 +169,7 @@ impl VirtualNetwork {
         }
     }
 
-    /// Takes the next step before `end`. Returns false if there is none.
+    /// Takes the next step before `end`. Returns false if no step remains.
     fn step(&self, end: Time) -> bool {
         let step = {
             let mut world = lock(&self.world);

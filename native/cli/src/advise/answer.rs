@@ -76,7 +76,7 @@ fn why_not(totals: &StageFigures, gain: Gain) -> (Reason, String) {
     }
 }
 
-/// The answer for an application for which the estimate does not hold.
+/// The answer for an application without a valid estimate.
 pub fn unfit(app: &LoggedApplication) -> Option<AdviceAnswer> {
     let manager = app.properties.get("spark.shuffle.manager");
     let faro = |value: &str| value.contains("io.faro.spark");

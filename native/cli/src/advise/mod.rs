@@ -49,12 +49,12 @@ pub enum AdviseError {
     Page { path: PathBuf, error: io::Error },
 }
 
-/// What was read of all logs.
+/// The contents of all logs.
 #[derive(Default)]
 struct AdvisedLogs {
     all: Vec<Advice>,
     unread: Problems,
-    /// Applications with another id than the one that was asked for, and the ids of some.
+    /// Number of applications with another id than requested, and some of their ids.
     others: u64,
     other_ids: Vec<String>,
     problems: u64,
