@@ -9,7 +9,7 @@
 //! then the limit has room again. A fabric that ends takes its attachments out before.
 //!
 //! For large memory that lives long this is cheap: one registration. For all other memory a slab is
-//! cheaper; `make bench-memory` measures both.
+//! cheaper; `make bench SUITE=memory` measures both.
 
 use crate::{Pool, PoolError, PAGE_BYTES, SLAB_BYTES};
 use faro_sync::{lock, Mutex};

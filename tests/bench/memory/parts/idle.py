@@ -1,5 +1,6 @@
 """Measures the cost of releasing an idle slab and of activating it again."""
 
+import suite
 from measure import spread
 from report.figures import table, with_spread
 
@@ -26,7 +27,7 @@ STEPS = [
 
 
 def measure(root, _target, options):
-    program = guest.bench(root, "faro-fabric", "memory")
+    program = suite.built("faro-fabric", "memory")
     return guest.on_device(root, [program, "idle", options.rounds * 2])
 
 
