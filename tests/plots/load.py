@@ -1,4 +1,4 @@
-"""The picture of one server under load in docs/scaling.md, from the tables of that page."""
+"""The picture of one server under load in docs/design/scaling.md, from the tables of that page."""
 
 from __future__ import annotations
 

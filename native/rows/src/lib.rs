@@ -14,7 +14,7 @@
 //! out.
 //!
 //! [`BlockCompressor`] compresses a piece of the row stream to a block of the codec. If row blocks
-//! are enabled and the piece is whole rows, it may make a row block (docs/row-block-format.md).
+//! are enabled and the piece is whole rows, it may make a row block (docs/design/row-block-format.md).
 //!
 //! This example compresses four rows of three words each and decodes them:
 //!

@@ -1,5 +1,5 @@
 //! Packs whole rows of Spark SQL, word column by word column, to the bodies of row blocks
-//! (docs/row-block-format.md). The caller writes the blocks' headers and checksums, and compresses
+//! (docs/design/row-block-format.md). The caller writes the blocks' headers and checksums, and compresses
 //! the tails.
 
 mod bits;

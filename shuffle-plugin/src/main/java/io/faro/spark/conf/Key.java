@@ -3,7 +3,7 @@ package io.faro.spark.conf;
 import java.util.function.Function;
 import org.apache.spark.SparkConf;
 
-/** One configuration key; docs/configuration.md has the same texts. */
+/** One configuration key; docs/user/configuration.md has the same texts. */
 public final class Key<T> {
   /** The key without {@code spark.faro.}: the name of the endpoint's setting. */
   final String setting;
