@@ -50,7 +50,7 @@ help:
 	@echo 'make test-kubernetes  Spark on Kubernetes, a cluster on this machine (as root, 22 minutes; builds it once, 25 more)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
 	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
-	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
+	@echo 'make bench   measures against stock Spark and writes docs/benchmarks'
 	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
 	@echo 'make bench-memory     what registered memory costs, into the same file'
 	@echo 'make bench-load       one server under the load of 1 to 1,000 clients, into docs/design/scaling.md'

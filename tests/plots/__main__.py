@@ -23,8 +23,9 @@ def main() -> None:
         folder = options.docs / "design"
         load.draw((folder / "scaling.md").read_text(), folder / "scaling" / "load.svg")
     if options.what in (None, "benchmarks"):
-        page = (options.docs / "benchmarks.md").read_text()
-        benchmarks.draw(page, options.docs / "benchmarks")
+        folder = options.docs / "benchmarks"
+        stored = [path.read_text() for path in sorted(folder.glob("*.txt"))]
+        benchmarks.draw("\n".join(stored), folder)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pictures of docs/benchmarks.md, from the tables of that page."""
+"""The pictures of docs/benchmarks.md, from the tables that are stored beside it."""
 
 from __future__ import annotations
 
@@ -158,10 +158,10 @@ def workloads(document: str, path: Path, columns: dict[str, str], title: str) ->
 
 
 def draw(document: str, folder: Path) -> None:
-    """The pictures of the sections that the page has."""
+    """The pictures of the sections that are stored."""
     for where in re.findall(r"\(benchmarks/ladder-(\w+)\.svg\)", document):
         ladder(document, folder / f"ladder-{where}.svg", where)
-    if "<!-- spark: begin -->" in document:
+    if "\n## Spark workloads\n" in "\n" + document:
         workloads(document, folder / "spark.svg", SPARK, "Spark workloads")
-    if "<!-- peers: begin -->" in document:
+    if "\n## Beside other shuffles\n" in "\n" + document:
         workloads(document, folder / "peers.svg", PEERS, "Beside other shuffles")

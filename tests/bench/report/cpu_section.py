@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md on where the executors' CPU goes."""
+"""Writes the part of docs/benchmarks on where the executors' CPU goes."""
 
 from measure import samples, spread
 

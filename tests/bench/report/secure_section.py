@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md with authentication and encryption on, for every side."""
+"""Writes the part of docs/benchmarks with authentication and encryption on, for every side."""
 
 from measure.spread import ratio
 

@@ -1,6 +1,6 @@
-//! One connection as a value: its phase, its handshake, its credits and exposures. Frames and
-//! operations go in, frames and events come out; it never sees the event loop, so it can be driven
-//! by anything that has bytes for it.
+//! One connection as a value: its phase, its handshake and its exposures. Frames and operations go
+//! in, frames and events come out; it never sees the event loop, so it can be driven by anything
+//! that has bytes for it. Credits belong to `verbs`, the only fabric that has them.
 //!
 //! ```text
 //!   operations ──▶ context ──▶ its queue of frames ──▶ carrier ──▶ socket, or queue pair
