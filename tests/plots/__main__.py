@@ -20,8 +20,8 @@ def main() -> None:
         folder = options.docs / "design" / "scaling"
         scaling.draw(json.loads((folder / "results.json").read_text()), folder)
     if options.what in (None, "load"):
-        folder = options.docs / "design"
-        load.draw((folder / "scaling.md").read_text(), folder / "scaling" / "load.svg")
+        folder = options.docs / "design" / "scaling"
+        load.draw((folder / "load.txt").read_text(), folder / "load.svg")
     if options.what in (None, "benchmarks"):
         folder = options.docs / "benchmarks"
         stored = [path.read_text() for path in sorted(folder.glob("*.txt"))]
