@@ -1,4 +1,4 @@
-"""README's figures, its picture and the tables of the benchmarks' page are made from the results."""
+"""README's figures, its picture and the tables of docs/benchmarks.md are made from the results."""
 
 from __future__ import annotations
 
