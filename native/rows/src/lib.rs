@@ -14,7 +14,44 @@
 //! out.
 //!
 //! [`BlockCompressor`] compresses a piece of the row stream to a block of the codec. If row blocks
-//! are enabled and the piece is whole rows, it may make a row block (docs/row-block-format.md).
+//! are enabled and the piece is whole rows, it may make a row block (docs/design/row-block-format.md).
+//!
+//! This example compresses four rows of three words each and decodes them:
+//!
+//! ```
+//! use faro_rows::{Batch, BlockCompressor, Codec, RowDecoder, ROW_HEAD_BYTES};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // Spark's serializer writes each row's length, then an `UnsafeRow` of null bits and two fields.
+//! let mut stream = Vec::new();
+//! for id in 0u64..4 {
+//!     stream.extend(24u32.to_be_bytes());
+//!     for word in [0, id, id * id] {
+//!         stream.extend(word.to_le_bytes());
+//!     }
+//! }
+//! let mut compressor = BlockCompressor::new(Codec::Lz4, 1, 32 << 10)?.with_row_blocks(3);
+//! let mut part = vec![0; compressor.max_bytes(stream.len())];
+//! let bytes = compressor.compress_rows(&stream, &mut part)?;
+//! part.truncate(bytes);
+//! part.extend(compressor.end());
+//!
+//! // A reader pushes the part's bytes, cut anywhere, and takes batches out.
+//! let mut decoder = RowDecoder::new(Codec::Lz4, 1 << 10)?;
+//! for cut in part.chunks(10) {
+//!     let pushed = decoder.push(cut)?;
+//!     assert!(!pushed.full, "the batch has room for four rows");
+//! }
+//! assert!(!decoder.end_part()?.full);
+//! match decoder.turn() {
+//!     Batch::Rows { bytes, rows } => {
+//!         assert_eq!((rows, bytes.len()), (4, 4 * (ROW_HEAD_BYTES + 24)));
+//!     }
+//!     other => panic!("no rows: {other:?}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
 // Only the vector forms in kernels.rs may use `unsafe`, each with its SAFETY note.
 #![deny(unsafe_code)]
 

@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md on hosts with links of a limited rate, and on one host."""
+"""Writes the part of docs/benchmarks on hosts with links of a limited rate, and on one host."""
 
 from __future__ import annotations
 

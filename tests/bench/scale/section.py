@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md on TPC-DS at scale factor 10 and on large shuffles."""
+"""Writes the part of docs/benchmarks on TPC-DS at scale factor 10 and on large shuffles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md on RDMA on SoftRoCE."""
+"""Writes the part of docs/benchmarks on RDMA on SoftRoCE."""
 
 from measure import spread
 from measure.spread import ratio

@@ -89,7 +89,7 @@ pub fn unfit(app: &LoggedApplication) -> Option<AdviceAnswer> {
     {
         let text = format!(
             "Cannot say: the run used another shuffle, spark.shuffle.manager={manager}, and the \
-             measurements are against Spark's own; docs/compatibility.md says how Faro works behind it"
+             measurements are against Spark's own; docs/user/compatibility.md says how Faro works behind it"
         );
         return Some((AdviceVerdict::CannotSay, Reason::OtherShuffle, text));
     }

@@ -1,4 +1,4 @@
-//! Measured savings: the only table of constants of the model. docs/advise.md has the same.
+//! Measured savings: the only table of constants of the model.
 //!
 //! From docs/benchmarks.md: "Scale factor 10" (Spark 4.3.0, Faro fbd4388, 2026-11-25; and Faro f2e82702,
 //! 2026-11-26, with the event logs of both sides) for the rows of Spark SQL; "Spark workloads" (Faro 64526d9,

@@ -2,7 +2,7 @@
 //!
 //! `source` finds, opens and decompresses; `lines`, `event` and `bounded` read; `reader` and `figures` add up, and
 //! `writers` finds which stages wrote what a stage read. `model` estimates with `constants`, `answer` decides and
-//! `report` holds it; `text`, `ranking` and `html` show. `plain` keeps names harmless. docs/advise.md explains it.
+//! `report` holds it; `text`, `ranking` and `html` show. `plain` keeps names harmless. docs/user/advise.md explains it.
 
 mod answer;
 mod args;

@@ -1,5 +1,5 @@
 //! `faro sim`: simulates a shuffle of many endpoints under each policy. `engine` and `model` hold the
-//! model; docs/scaling.md lists its limits.
+//! model; docs/design/scaling.md lists its limits.
 
 mod args;
 mod engine;

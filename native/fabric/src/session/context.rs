@@ -1,4 +1,4 @@
-//! One connection at work: its queue, its credits, and the events of its operations. Every
+//! One connection at work: its queue, and the events of its operations. Every
 //! operation that was admitted is retired exactly once: when it ends, or when the connection ends.
 
 use super::state::{ConnectionPhase, FabricShared, PendingRead, Session};

@@ -1,6 +1,6 @@
-//! One connection as a value: its phase, its handshake, its credits and exposures. Frames and
+//! One connection as a value: its phase, its handshake and its exposures. Frames and
 //! operations go in, frames and events come out; it never sees the event loop, so
-//! tests and simulations can drive it.
+//! tests and simulations can drive it. Only `verbs` has credits.
 //!
 //! ```text
 //!   operations ──▶ context ──▶ its queue of frames ──▶ carrier ──▶ socket, or queue pair

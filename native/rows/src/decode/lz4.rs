@@ -1,5 +1,5 @@
 //! Decodes lz4-java's block stream: blocks of a 21-byte header and a body, in concatenated streams.
-//! Faro's row blocks are blocks of two more methods (docs/row-block-format.md).
+//! Faro's row blocks are blocks of two more methods (docs/design/row-block-format.md).
 //!
 //! Checks what lz4-java's `LZ4BlockInputStream` checks, and is stricter in two cases. A compressed
 //! length that no encoding of the original length can have is refused before the body arrives, and

@@ -1,4 +1,4 @@
-//! Decodes concatenated zstd frames, and row blocks between them (docs/row-block-format.md).
+//! Decodes concatenated zstd frames, and row blocks between them (docs/design/row-block-format.md).
 
 use super::batch::PushResult;
 use super::decoded::Decoded;

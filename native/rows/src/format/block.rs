@@ -1,5 +1,5 @@
 //! Parses and writes the 21-byte header of lz4-java's blocks, which row blocks share
-//! (docs/row-block-format.md).
+//! (docs/design/row-block-format.md).
 
 use super::corruption::Corruption;
 use crc_fast::{CrcAlgorithm, Digest};

@@ -9,7 +9,7 @@ from parts import guest
 NAME = "idle"
 TITLE = "An idle slab"
 ABOUT = (
-    "A slab of 16 MiB that was written is released in three steps (docs/memory.md). The table "
+    "A slab of 16 MiB that was written is released in three steps (docs/user/memory.md). The table "
     "shows these steps and the cost of using the slab again. The first use takes a lease, "
     "fills 256 KB and writes them to a peer over the verbs fabric of the SoftRoCE guest; it "
     "includes the slab's new memory and its registration. The next use is the same write "

@@ -12,7 +12,7 @@ import org.apache.spark.package$;
 
 /**
  * Protection of Faro's connections: as Spark's are, or better. In the clear only if Spark neither authenticates nor
- * encrypts its network. docs/security.md has the table.
+ * encrypts its network. docs/user/security.md has the table.
  */
 public final class ChannelSecurity {
   /** Explains why a block did not come by Spark's own fetch, and how to allow that. */

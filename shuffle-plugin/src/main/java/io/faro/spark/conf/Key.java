@@ -4,7 +4,7 @@ import io.faro.Nullable;
 import java.util.function.Function;
 import org.apache.spark.SparkConf;
 
-/** One configuration key; docs/configuration.md has the same texts. */
+/** One configuration key; docs/user/configuration.md has the same texts. */
 public final class Key<T> {
   /** The key without {@code spark.faro.}: the name of the endpoint's setting. */
   final String setting;

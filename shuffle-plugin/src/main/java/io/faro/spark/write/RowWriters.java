@@ -24,7 +24,7 @@ import org.slf4j.LoggerFactory;
 
 /** Makes the writers of one executor, for shuffles that Faro writes itself. */
 public final class RowWriters {
-  /** The longest block that may become a row block: docs/memory.md has 1 MiB for a task's compressor. */
+  /** The longest block that may become a row block: docs/user/memory.md has 1 MiB for a task's compressor. */
   public static final int MAX_PACKED_BYTES = 64 << 10;
 
   private static final Logger LOG = LoggerFactory.getLogger(RowWriters.class);
