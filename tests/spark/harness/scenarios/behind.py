@@ -85,8 +85,8 @@ SCENARIOS = [
             ("spark.shuffle.manager", "io.faro.e2e.OtherManager", "another way"),
         ],
     ),
-    # Apache DataFusion Comet: its own exchanges, native and of rows, and the cases of Spark's, which
-    # it takes over where it can.
+    # Apache DataFusion Comet: its own exchanges, native and of rows, and the cases of Spark's that
+    # it takes over.
     *(
         Scenario(
             name,
