@@ -1,4 +1,4 @@
-//! The checks that docs/row-block-format.md numbers are each cited once, from the line that makes
+//! The checks that docs/design/row-block-format.md numbers are each cited once, from the line that makes
 //! them.
 
 use std::path::Path;
@@ -19,7 +19,7 @@ fn read_all(folder: &Path, code: &mut String) -> io::Result<()> {
 #[test]
 fn each_check_of_the_format_is_cited_once() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = fs::read_to_string(root.join("../../docs/row-block-format.md")).unwrap();
+    let text = fs::read_to_string(root.join("../../docs/design/row-block-format.md")).unwrap();
     let (_, checks) = text.split_once("## What a decoder checks").unwrap();
     let (checks, _) = checks.split_once("\n## ").unwrap();
     let is_check = |line: &&str| {
@@ -31,7 +31,7 @@ fn each_check_of_the_format_is_cited_once() {
     let mut code = String::new();
     read_all(&root.join("src"), &mut code).unwrap();
     let cited = |number: &usize| {
-        let citation = format!("docs/row-block-format.md, check {number}");
+        let citation = format!("docs/design/row-block-format.md, check {number}");
         code.matches(&citation).count()
     };
     let wrong: Vec<_> = numbers

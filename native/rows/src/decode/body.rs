@@ -62,7 +62,7 @@ impl BodyDecoder {
         let lengths = self.lengths.sized(head.rows)?;
         self.columns
             .take(&mut input, ColumnMode::OF_LENGTHS, lengths)?;
-        // docs/row-block-format.md, check 5.
+        // docs/design/row-block-format.md, check 5.
         self.placement.set(lengths, head.words, head.original)?;
         let out = <[U64]>::mut_from_bytes(out).map_err(|_| RowBlockFault::Original {
             found: 0,
@@ -77,7 +77,7 @@ impl BodyDecoder {
         };
         let values = self.values.sized(head.rows)?;
         self.texts.start_block();
-        // docs/row-block-format.md, check 6.
+        // docs/design/row-block-format.md, check 6.
         for word in 0..head.words {
             if let Some(value) = Columns::take_constant(&mut input) {
                 self.placement.write_constant(word, value, rows.out);
@@ -87,7 +87,7 @@ impl BodyDecoder {
                 self.placement.write_column(word, values, rows.out);
             }
         }
-        // docs/row-block-format.md, check 7.
+        // docs/design/row-block-format.md, check 7.
         if input.left() > 0 {
             let bytes = input.left();
             return Err(RowBlockFault::BytesBehindColumns { bytes });
@@ -103,7 +103,7 @@ impl BodyDecoder {
         } else {
             let found = decompress(stored, &mut tail[..expected])
                 .map_err(|reason| RowBlockFault::TailCodec { reason })?;
-            // docs/row-block-format.md, check 9.
+            // docs/design/row-block-format.md, check 9.
             if found != expected {
                 return Err(RowBlockFault::TailLength { found, expected });
             }

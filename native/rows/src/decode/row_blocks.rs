@@ -38,7 +38,7 @@ impl RowBlocks {
         rows: &mut RowWriter,
         may_wait: bool,
     ) -> Result<UnpackResult, Corruption> {
-        header.check(body)?; // docs/row-block-format.md, check 2
+        header.check(body)?; // docs/design/row-block-format.md, check 2
         let offset = header.offset;
         let wrong = |fault| match fault {
             RowBlockFault::NoMemory { bytes } => Corruption::NoMemory {
@@ -48,7 +48,7 @@ impl RowBlocks {
             fault => Corruption::RowBlock { offset, fault },
         };
         let ends_long_row = rows.ends_long_row();
-        // docs/row-block-format.md, check 3.
+        // docs/design/row-block-format.md, check 3.
         if !rows.is_between_rows() && !ends_long_row {
             return Err(wrong(RowBlockFault::InsideRow));
         }

@@ -116,7 +116,7 @@ impl Header {
             i32::from_le_bytes([fields[at], fields[at + 1], fields[at + 2], fields[at + 3]])
         };
         let (token, compressed, original, checksum) = (fields[0], int(1), int(5), int(9) as u32);
-        // docs/row-block-format.md, check 1.
+        // docs/design/row-block-format.md, check 1.
         let method = Method::of(token).ok_or(Corruption::Method {
             offset,
             found: token & 0xf0,

@@ -38,7 +38,7 @@ impl BodyHead {
         let words = u16::from_le_bytes([e, f]);
         let stored = u32::from_le_bytes([g, h, i, j]);
         let fixed = u64::from(rows) * (4 + 8 * u64::from(words));
-        // docs/row-block-format.md, check 4.
+        // docs/design/row-block-format.md, check 4.
         if rows == 0 || fixed > original as u64 {
             return Err(RowBlockFault::Rows {
                 rows,
@@ -88,7 +88,7 @@ impl BodyHead {
         expected: usize,
     ) -> Result<&'a [u8], RowBlockFault> {
         let (tail, padding) = body[self.columns_end..].split_at(self.stored);
-        // docs/row-block-format.md, check 8.
+        // docs/design/row-block-format.md, check 8.
         if self.stored > expected {
             return Err(RowBlockFault::Tail {
                 stored: self.stored,

@@ -1,4 +1,4 @@
-//! What both directions agree on: the headers, modes and bits of blocks (docs/row-block-format.md).
+//! What both directions agree on: the headers, modes and bits of blocks (docs/design/row-block-format.md).
 
 pub(crate) mod bits;
 pub(crate) mod block;
