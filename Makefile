@@ -26,13 +26,13 @@ endif
 # When this command began; tests/run counts from here what is fetched and built.
 export FARO_BEGAN := $(shell date +%s)
 
-.PHONY: help try setup setup-tests jar check check-reproducible test test-all test-release-candidate test-rdma release-files test-tpcds test-containers test-cluster demo bench bench-softroce bench-memory bench-exchange bench-load bench-peers bench-scale bench-service release test-release simulate test-yarn test-kubernetes test-pods test-java clean
+.PHONY: help try setup setup-tests jar check check-reproducible test test-all test-release-candidate test-rdma release-files test-tpcds test-containers test-cluster demo bench release test-release simulate test-yarn test-kubernetes test-pods test-java clean
 
 help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
 	@echo 'make setup-tests   the same for the tests and benchmarks'
 	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
-	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/release.md)'
+	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/user/release.md)'
 	@echo 'make try     one small job on two executors: which way its bytes took, and what to look at (a minute)'
 	@echo 'make demo    stock Spark and Faro side by side: two queries, a repartition, a sort, a join (5 minutes)'
 	@echo 'make test    every distinct way through Faro: native, RDMA in a guest, Java, Spark end to end (15 to 20 minutes)'
@@ -50,14 +50,7 @@ help:
 	@echo 'make test-kubernetes  Spark on Kubernetes, a cluster on this machine (as root, 22 minutes; builds it once, 25 more)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
 	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
-	@echo 'make bench   measures against stock Spark and writes docs/benchmarks.md'
-	@echo 'make bench-softroce   RDMA against perftest and UCX, into the same file'
-	@echo 'make bench-memory     what registered memory costs, into the same file'
-	@echo 'make bench-load       one server under the load of 1 to 1,000 clients, into docs/scaling.md'
-	@echo 'make bench-exchange   the policies of the exchange over RDMA, into docs/scaling.md'
-	@echo 'make bench-peers      beside Comet, Celeborn and Uniffle (the latter two where they are installed)'
-	@echo 'make bench-service    what a node service costs and saves: executors killed or given back, small blocks, copies (20 minutes)'
-	@echo 'make bench-scale      TPC-DS at scale factor 10 and large shuffles (2 hours; tests/bench/scale/run does parts)'
+	@echo 'make bench   measures against stock Spark, into docs/benchmarks.md; SUITE=NAME another suite, tests/bench/run --help names them'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
 setup:
@@ -144,34 +137,10 @@ try: $(DEMO_JAR)
 demo: $(DEMO_JAR)
 	@tests/demo/run --jar $(DEMO_JAR)
 
-bench: setup-tests jar
-	@tests/bench/run
-
-bench-peers: setup-tests jar
-	@tests/bench/run --peers
-
-bench-softroce: setup-tests
-	@tests/bench/softroce/run
-
-bench-memory: setup-tests
-	@tests/bench/memory/run
-
-bench-load: setup-tests
-	@tests/bench/load/run
-
-bench-exchange: setup-tests
-	@tests/bench/exchange/run
-	if [[ -x tests/bench/collective/run ]]; then tests/bench/collective/run; fi
-
-bench-scale: setup-tests jar
-	@tests/bench/scale/run
-	tests/bench/scale/run --workloads A1 B2 S B1 J TERA X2000
-	tests/bench/scale/run --links
-	tests/bench/scale/run --links --ladder
-	tests/bench/scale/run --report
-
-bench-service: setup-tests jar
-	@tests/bench/service/run
+# Suites that measure without the jar.
+NATIVE_SUITES := softroce memory exchange load rows
+bench: setup-tests $(if $(filter-out $(NATIVE_SUITES),$(or $(SUITE),spark)),jar)
+	@tests/bench/run $(SUITE)
 
 clean:
 	@rm -rf target dist jvm/target shuffle-plugin/target

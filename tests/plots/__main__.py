@@ -17,13 +17,15 @@ def main() -> None:
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the documents are")
     options = parser.parse_args()
     if options.what in (None, "scaling"):
-        result = json.loads((options.docs / "scaling" / "results.json").read_text())
-        scaling.draw(result, options.docs / "scaling")
+        folder = options.docs / "design" / "scaling"
+        scaling.draw(json.loads((folder / "results.json").read_text()), folder)
     if options.what in (None, "load"):
-        load.draw((options.docs / "scaling.md").read_text(), options.docs / "scaling" / "load.svg")
+        folder = options.docs / "design" / "scaling"
+        load.draw((folder / "load.txt").read_text(), folder / "load.svg")
     if options.what in (None, "benchmarks"):
-        page = (options.docs / "benchmarks.md").read_text()
-        benchmarks.draw(page, options.docs / "benchmarks")
+        folder = options.docs / "benchmarks"
+        stored = [path.read_text() for path in sorted(folder.glob("*.txt"))]
+        benchmarks.draw("\n".join(stored), folder)
 
 
 if __name__ == "__main__":

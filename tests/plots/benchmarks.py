@@ -1,4 +1,4 @@
-"""The pictures of docs/benchmarks.md, from the tables of that page."""
+"""The pictures of docs/benchmarks.md, from the tables that are stored beside it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ SIDES = {
     "Celeborn": (style.GREY, "D"),
     "Celeborn, tuned": (style.SKY, "D"),
     "Uniffle": (style.INK, "D"),
-    "stock Spark, second heat": (style.VERMILION, "^"),
-    "Faro, second heat": (style.GREEN, "o"),
+    "stock Spark, second heat": (style.PALE_VERMILION, "^"),
+    "Faro, second heat": (style.PALE_GREEN, "o"),
 }
 # column -> title of the panel, level that is aimed at
 LADDER = {
@@ -40,10 +40,12 @@ SPARK = {
     "reduce stage s": "Reduce stage, s",
     "executors' CPU s": "CPU of both executors, s",
 }
-PEERS = {
-    "job s": "Job, s",
-    "executors' CPU s": "CPU of both executors, s",
-    "everybody's CPU s": "CPU with driver and daemons, s",
+WORKLOADS = {
+    "A1": "tiny\nblocks",
+    "B1": "wide\nrows",
+    "B2": "narrow\nrows",
+    "J": "join",
+    "S": "sort",
 }
 # Workload A1 has blocks of 200 bytes.
 BYTES_OF_A1 = 200
@@ -129,7 +131,7 @@ def workloads(document: str, path: Path, columns: dict[str, str], title: str) ->
     rows = tables.after(document, f"(benchmarks/{path.name})")
     names = list(dict.fromkeys(row["workload"] for row in rows))
     sides = list(dict.fromkeys(row["side"] for row in rows))
-    figure, panels = pyplot.subplots(1, len(columns), figsize=(10.5, 3.8))
+    figure, panels = pyplot.subplots(1, len(columns), figsize=(10.5, 4.2))
     width = 0.8 / len(sides)
     for axes, (column, head) in zip(panels, columns.items()):
         for number, side in enumerate(sides):
@@ -150,18 +152,57 @@ def workloads(document: str, path: Path, columns: dict[str, str], title: str) ->
             )
         axes.set_title(head)
         axes.grid(visible=False, axis="x")
-        style.ticks_at(axes, list(range(len(names))), names)
+        shown = [WORKLOADS.get(name, name) for name in names]
+        style.ticks_at(axes, list(range(len(names))), shown)
     figure.suptitle(f"{title}: medians of the runs, with their least and most")
     bars, labels = panels[0].get_legend_handles_labels()
     figure.legend(bars, labels, loc="outside lower center", ncols=len(labels))
     style.save(figure, path)
 
 
+def peers(document: str, path: Path) -> None:
+    """A panel for each workload, a named bar for each side, also for one that was not measured."""
+    rows = tables.after(document, f"(benchmarks/{path.name})")
+    workloads_there = list(dict.fromkeys(row["workload"] for row in rows))
+    sides = list(dict.fromkeys(row["side"] for row in rows))
+    figure, panels = pyplot.subplots(3, 2, figsize=(10.5, 9))
+    for axes, workload in zip(panels.flat, workloads_there):
+        found = {
+            row["side"]: tables.measured(row["job s"])
+            for row in rows
+            if row["workload"] == workload
+        }
+        for place, side in enumerate(sides):
+            value = found.get(side)
+            if value is None:
+                axes.annotate(" not measured", (0, place), va="center", fontsize=9)
+                continue
+            errors = {"ecolor": style.INK, "elinewidth": 1, "capsize": 2}
+            spread = spread_of([value])
+            axes.barh(
+                place,
+                value.middle,
+                0.8,
+                xerr=spread,
+                color=SIDES[side][0],
+                error_kw=errors,
+                label=side,
+            )
+        axes.set_yticks(range(len(sides)), sides)
+        axes.set_ylim(len(sides) - 0.5, -0.5)
+        axes.grid(visible=False, axis="y")
+        axes.set_title(f"{workload}, job s")
+    for axes in panels.flat[len(workloads_there) :]:
+        axes.set_visible(False)
+    figure.suptitle("Beside other shuffles: medians of the runs, with their least and most")
+    style.save(figure, path)
+
+
 def draw(document: str, folder: Path) -> None:
-    """The pictures of the sections that the page has."""
+    """The pictures of the sections that are stored."""
     for where in re.findall(r"\(benchmarks/ladder-(\w+)\.svg\)", document):
         ladder(document, folder / f"ladder-{where}.svg", where)
-    if "<!-- spark: begin -->" in document:
+    if "\n## Spark workloads\n" in "\n" + document:
         workloads(document, folder / "spark.svg", SPARK, "Spark workloads")
-    if "<!-- peers: begin -->" in document:
-        workloads(document, folder / "peers.svg", PEERS, "Beside other shuffles")
+    if "\n## Beside other shuffles\n" in "\n" + document:
+        peers(document, folder / "peers.svg")

@@ -1,4 +1,4 @@
-"""The picture of one server under load in docs/scaling.md, from the tables of that page."""
+"""The picture of one server under load in docs/design/scaling.md, from the tables of that page."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def clients(axes: Axes, rows: list[dict[str, str]]) -> None:
     axes.set_ylim(bottom=0)
     axes.set_title("Blocks per second (20 KiB), by clients")
     axes.set_xlabel("clients")
-    axes.legend(loc="lower left")
+    axes.legend(loc="upper right")
     style.shorten(axes)
 
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/scaling.md, from what `faro sim` printed."""
+"""The pictures of docs/design/scaling.md, from what `faro sim` printed."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ INK, GRID = "#222222", "#dddddd"
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 VERMILION, BLUE, GREEN, GREY = "#d55e00", "#0072b2", "#009e73", "#767676"
 ORANGE, SKY = "#e69f00", "#56b4e9"
+PALE_VERMILION, PALE_GREEN = "#f2b48c", "#8ad1bc"
 
 mpl.rcParams.update(
     {
@@ -52,10 +53,49 @@ mpl.rcParams.update(
 )
 
 
+class UnreadablePlotError(Exception):
+    """A plot in which a reader would miss or confuse something."""
+
+
+def check(figure: Figure, name: str) -> None:
+    """No text may be cut by the edge, and no two sides may have one colour."""
+    figure.draw_without_rendering()
+    renderer = figure._get_renderer()
+    shown = [*figure.texts, *figure.legends]
+    if figure._suptitle:
+        shown.append(figure._suptitle)
+    for axes in figure.axes:
+        shown += [axes.title, axes._left_title, *axes.texts]
+        shown += [axes.xaxis, axes.yaxis] if axes.axison and axes.get_visible() else []
+        shown += [axes.get_legend()] if axes.get_legend() else []
+    for one in shown:
+        box = one.get_tightbbox(renderer)
+        edges = figure.bbox
+        inside = box is None or (
+            box.x0 >= -1 and box.y0 >= -1 and box.x1 <= edges.x1 + 1 and box.y1 <= edges.y1 + 1
+        )
+        if not inside:
+            raise UnreadablePlotError(f"{name}: {one} is cut")
+    for axes in figure.axes:
+        sides = {}
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            side = sides.setdefault(colour_of(handle), label)
+            if side != label:
+                raise UnreadablePlotError(f"{name}: '{side}' and '{label}' have one colour")
+
+
+def colour_of(handle: object) -> str:
+    """Of a line, of bars, or of a line with error bars."""
+    first = handle[0] if isinstance(handle, tuple) else handle
+    found = first.get_color() if hasattr(first, "get_color") else first.get_facecolor()
+    return mpl.colors.to_hex(found)
+
+
 def save(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     # A white ground: pages may be dark.
     figure.savefig(path, format="svg", facecolor="white", metadata={"Date": None, "Creator": None})
+    check(figure, path.name)
     pyplot.close(figure)
     text = path.read_text()
     path.write_text("\n".join(line.rstrip() for line in text.splitlines()) + "\n")

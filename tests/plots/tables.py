@@ -1,4 +1,4 @@
-"""Reads the tables of docs/benchmarks.md: what a plot shows is what the page says."""
+"""Reads the stored tables of results (docs/benchmarks/*.txt): a plot shows what they say."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIGURE = re.compile(r"([\d,.]+)(?: \(([\d,.]+)–([\d,.]+)\))?")
 
 
 def measured(cell: str) -> Measured | None:
-    """None for what was not measured, which the page has as a dash."""
+    """None for what was not measured, which the table has as a dash."""
     match = FIGURE.fullmatch(cell)
     if match is None:
         return None

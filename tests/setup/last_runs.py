@@ -70,7 +70,11 @@ def machine() -> str:
 
 def is_document(path: str) -> bool:
     """Whether a file changes nothing that a test sees; pages that tests read are still pages."""
-    return path.endswith(".md") or path.startswith("docs/images/") or path == "tests/last-runs"
+    return (
+        path.endswith(".md")
+        or path.startswith(("docs/images/", "docs/benchmarks/"))
+        or path == "tests/last-runs"
+    )
 
 
 class State(NamedTuple):

@@ -1,11 +1,13 @@
-"""The Java programs of the benchmarks compile against the jar and the Spark that they measure.
+"""Each suite of the benchmarks starts, and its Java programs compile against the jar and the Spark
+that they measure.
 
-`make test` measures nothing, so a benchmark that no longer compiles would be found only when
-somebody wants a figure.
+`make test` measures nothing, so a benchmark that no longer starts would be found only when somebody
+wants a figure.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -35,3 +37,18 @@ def test_the_programs_of_the_benchmarks_compile(tmp_path):
         text=True,
     )
     assert built.returncode == 0, built.stdout
+
+
+def test_each_suite_starts():
+    run = TESTS / "bench" / "run"
+    names = re.findall(r"^  (\S+) ", subprocess.check_output([run, "--help"], text=True), re.M)
+    assert len(names) > 10
+    for name in names:
+        said = subprocess.check_output([run, name, "--help"], text=True)
+        assert "show this help message" in said, name
+
+
+def test_a_suite_that_fails_or_is_unknown_is_no_success():
+    run = TESTS / "bench" / "run"
+    assert subprocess.call([run, "ladder", "--no-such-option"], stderr=subprocess.DEVNULL) == 2
+    assert subprocess.call([run, "no-such-suite"], stdout=subprocess.DEVNULL) == 2

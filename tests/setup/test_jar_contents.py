@@ -1,4 +1,5 @@
-"""What tests/setup/jar-contents refuses: what can inject faults, but for the jar of the tests."""
+"""What tests/setup/jar-contents refuses: what can inject faults, but for the jar of the tests, and
+debug information."""
 
 from __future__ import annotations
 
@@ -57,3 +58,15 @@ def test_a_program_with_faults_is_refused(tmp_path, checked):
     )
     assert done.returncode == 1
     assert program.name in done.stderr
+
+
+def test_debug_information_is_refused(tmp_path):
+    source, jar = tmp_path / "library.c", tmp_path / "some.jar"
+    source.write_text("int one(void) { return 1; }\n")
+    library = tmp_path / "libfaro_jni.so"
+    subprocess.run(["cc", "-g", "-shared", "-fPIC", "-o", library, source], check=True)
+    with zipfile.ZipFile(jar, "w") as file:
+        file.write(library, f"META-INF/native/linux-{platform.machine()}/{library.name}")
+    done = subprocess.run([PROGRAM, jar], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "has debug information" in done.stderr

@@ -1,4 +1,4 @@
-"""The tests that docs/reliability.md names exist, in the tiers that it names."""
+"""The tests that docs/user/reliability.md names exist, in the tiers that it names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CASES = {scenario.name: scenario.cases for scenario in scenarios.SCENARIOS}
 
 def table(header):
     """The rows of the table whose first line begins so, as lists of cells."""
-    text = (ROOT / "docs" / "reliability.md").read_text()
+    text = (ROOT / "docs" / "user" / "reliability.md").read_text()
     below = text.partition(f"\n{header}")[2].splitlines()[2:]
     lines = takewhile(lambda line: line.startswith("|"), below)
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

@@ -154,8 +154,8 @@ def run(
     logs.mkdir(parents=True)
     conf, jars = {**scenario.conf}, ""
     if scenario.comet:
-        jars = f"{comet.jar()},"
-        on_class_path = f"{comet.jar()}:{jar}"
+        jars = f"{comet.jar(COMET_VERSION)},"
+        on_class_path = f"{comet.jar(COMET_VERSION)}:{jar}"
         conf |= {
             **COMET,
             "spark.memory.offHeap.size": "256m",

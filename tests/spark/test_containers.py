@@ -1,4 +1,4 @@
-"""Faro's memory is what docs/memory.md says: executors in cgroups as large as a default container.
+"""Faro's memory is what docs/user/memory.md says: executors in cgroups of a container.
 
 Stock Spark and Faro get the same jobs, one after the other, each side with two executors. What the
 kernel counts as resident in an executor's group, page cache excluded, is looked at all the time.
@@ -54,7 +54,7 @@ JOBS = {
     "range(0, 4000000, 1, {maps}))) b ON a.k = b.k",
 }
 FIGURES = ["pool.highWaterBytes", "memory.tasksHighWaterBytes", "memory.totalHighWaterBytes"]
-# Of docs/memory.md: what each task may take, whatever the length of its rows.
+# Of docs/user/memory.md: what each task may take, whatever the length of its rows.
 TASK_BYTES = 2 * MIB
 SHORT = ("coalesce", "rows", "shuffle")
 
@@ -285,7 +285,7 @@ def limit_of(sides):
 
 
 def formula(sides):
-    """What Faro's executors counted over all jobs is within the formula of docs/memory.md."""
+    """What Faro's executors counted over all jobs is within the formula of docs/user/memory.md."""
     if killed := sides.killed():
         return f"killed: {', '.join(killed)}", ""
     limit = limit_of(sides)

@@ -57,8 +57,8 @@ def rows(page):
 
 
 def undocumented(outcome):
-    """Metrics that executors have and docs/metrics.md has not, or the other way round."""
-    manual = (ROOT / "docs" / "metrics.md").read_text()
+    """Metrics that executors have and docs/user/metrics.md has not, or the other way round."""
+    manual = (ROOT / "docs" / "user" / "metrics.md").read_text()
     documented = set(re.findall(r"^\| `([\w.]+)` \|", manual, re.M))
     found = {
         name
@@ -254,7 +254,7 @@ def test_live_tab_and_prometheus(application):
 
 
 def test_the_manual_has_all_metrics(application):
-    """docs/metrics.md (io.faro.spark.metrics.Metric) and what executors count are the same."""
+    """docs/user/metrics.md (io.faro.spark.metrics.Metric) and what executors count are the same."""
     assert undocumented(application.outcome) == []
 
 

@@ -110,7 +110,7 @@ class Submitted:
             command += ["--jars", str(faro_jar)]
             conf = {"spark.shuffle.manager": launch.MANAGER, **conf}
             if version.spark.startswith("3."):
-                # As docs/deployment.md says: a container has the jar in its working directory.
+                # As docs/user/deployment.md says: a container has the jar in its working directory.
                 driver = faro_jar if mode == "client" else faro_jar.name
                 command += ["--driver-class-path", str(driver)]
                 conf["spark.executor.extraClassPath"] = faro_jar.name

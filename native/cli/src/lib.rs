@@ -57,7 +57,7 @@ pub enum CliError {
 /// Runs the command. Returns the process's exit code.
 ///
 /// # Errors
-/// The subcommand failed, or its result cannot be written.
+/// Fails if the subcommand fails or its result cannot be written.
 pub fn run(cli: &Cli, out: &mut impl Write) -> Result<u8, CliError> {
     match &cli.command {
         Command::Advise(args) => advise::run(args, out),

@@ -47,7 +47,7 @@ pub fn duration(
     }
 }
 
-/// A size without a loss where that is short: `256 MiB`, otherwise `1.5 GiB`.
+/// Formats a size exactly if that is short (`256 MiB`), otherwise rounded (`1.5 GiB`).
 pub fn show(bytes: u64) -> String {
     const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let fits = UNITS.iter().find(|(_, shift)| bytes >> shift > 0);

@@ -60,7 +60,7 @@ fn every_version_and_codec_has_the_same_jobs() {
             (2, 2),
             "{name}"
         );
-        // So small a job has nothing to gain, and is not told otherwise.
+        // So small a job has nothing to gain.
         assert_eq!(app["verdict"], "does-not-help", "{name}");
         assert_eq!(app["settings"], Value::Array(Vec::new()));
     }
@@ -171,7 +171,7 @@ fn small_blocks_are_found_and_faro_is_not_advised_twice() {
     for manager in ["io.faro.spark.FaroShuffleManager", "org.other.Manager"] {
         let other = one(800_000, manager);
         assert_eq!(other["gain"]["high"], 0.0, "{manager}");
-        // There is no estimate for it, which is another answer than that Faro does not help.
+        // "No estimate" differs from "Faro does not help".
         assert_eq!(other["verdict"], "cannot-say", "{manager}");
     }
 }

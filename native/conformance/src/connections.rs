@@ -150,7 +150,7 @@ pub fn peers_are_never_reused(bench: &dyn Bench) {
     }
 }
 
-/// Operations on what is not connected come back to the caller.
+/// Operations without a connection are refused.
 pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
     let pending = rig.connect(0, 1);
@@ -202,7 +202,7 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
     }
 }
 
-/// `poll` does not wait longer than it was told, and not at all once woken.
+/// `poll` waits no longer than its timeout, and not at all once woken.
 pub fn an_idle_poll_returns_and_a_waker_wakes_it(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 1);
     let mut events = Vec::new();

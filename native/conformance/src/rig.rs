@@ -297,7 +297,7 @@ impl Rig {
         })
     }
 
-    /// Sends a message from one end to the other, and waits for it: what was posted before it
+    /// Sends a message from one end to the other and waits for it: everything posted before it
     /// has arrived.
     pub fn fence(&mut self, link: ConnectedPair) {
         self.say(link.from, u64::MAX, b"fence");

@@ -127,6 +127,7 @@ impl Progress {
                 service.on_memory(&mut self.net);
             }
         }
+        self.services.fetch.publish_first();
     }
 
     /// Returns how long to wait for events: a tick, if anything depends on time.

@@ -4,7 +4,7 @@
 use crate::collective::{CollectiveService, Dispatch};
 use crate::command::{CommandQueue, CommandService};
 use crate::counters::EndpointCounters;
-use crate::fetch::{FetchCommand, FetchService, RequestQueue};
+use crate::fetch::{FetchCommand, FetchService, PlaceInOrder, RequestQueue};
 use crate::files::Catalog;
 use crate::memory::{Memory, RegionMode, Staging};
 use crate::net::{CardRoutes, CardSecrets, Doorbell, Inbox, Net, PeerTable};
@@ -158,6 +158,9 @@ fn a_request_goes_on(doom: Doom) {
         Arc::clone(&exchange),
         Arc::clone(&counters),
     ));
+    let woken = Arc::clone(&doomed);
+    let waker = Arc::new(move || woken.ring()) as Waker;
+    let place = PlaceInOrder::of_each([waker].into_iter()).remove(0);
     let io = IoPool::start(1, Arc::clone(&memory), Arc::clone(&catalog)).unwrap();
     let dispatch = Arc::new(Dispatch::new(Arc::clone(&peers), Vec::new()));
     let commands = Arc::new(CommandQueue::new(Arc::clone(&peers), Vec::new()));
@@ -166,6 +169,7 @@ fn a_request_goes_on(doom: Doom) {
             Arc::clone(&queue),
             doomed_commands,
             Arc::clone(&memory),
+            place,
             Arc::clone(&counters),
         ),
         serve: ServeService::new(

@@ -4,7 +4,7 @@
 //! exact:
 //! - `next`: add 0x9E3779B97F4A7C15 to the state, then mix it (constants below).
 //! - `below(n)`, n < 2^31: the upper 32 bits of `next`, times n, shifted right by 32. The product
-//!   fits in a signed 64-bit integer. There is no rejection: the bias is below n / 2^32, and each
+//!   fits in a signed 64-bit integer. Nothing is rejected: the bias is below n / 2^32, and each
 //!   call draws exactly one value.
 //! - `shuffle`: Fisher-Yates from the last index i down to 1, swapping i with `below(i + 1)`.
 

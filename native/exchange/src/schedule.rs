@@ -63,7 +63,7 @@ enum VisitOrder {
 }
 
 impl Schedule {
-    /// Returns the grouped schedule.
+    /// Returns the schedule of policy `grouped`.
     pub fn new(members: Vec<Member>, epoch: u64) -> Result<Self, ExchangeError> {
         Schedule::with_policy(members, epoch, Policy::Grouped)
     }

@@ -23,7 +23,7 @@ pub enum CloseReason {
     /// There was no answer before the deadline, or the address refused.
     #[error("no connection to {location}: {detail}")]
     Unreachable { location: String, detail: String },
-    /// The peer did not prove that it is the endpoint that it should be.
+    /// The peer did not authenticate as the expected endpoint.
     #[error("{0}")]
     Unproven(#[from] HandshakeError),
     /// One side seals its bytes, the other does not.

@@ -1,4 +1,4 @@
-//! A fabric around another one, of which some calls do something else: for tests that inject faults or drive a network.
+//! A fabric around another one that intercepts some of its calls, for tests that inject faults or drive a network.
 
 use crate::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,

@@ -45,7 +45,7 @@ pub enum RevokeStatus {
     /// peer has confirmed the revocation or its connection has ended; until then the peer may
     /// change it.
     Later,
-    /// There is no such key.
+    /// The key is unknown.
     Unknown,
 }
 

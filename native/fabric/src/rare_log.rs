@@ -1,4 +1,4 @@
-//! Lines of the log that peers and strangers can cause, or a shortage can repeat: one of each kind in a minute, or a few.
+//! Rate limit for log lines that peers can cause or a shortage can repeat: one or a few of a kind per minute.
 
 use std::fmt;
 use std::time::{Duration, Instant};

@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_guard_counts_until_it_is_dropped() {
-        // Other tests of this process count other uses, and this one's counters too: so the difference is looked at.
+        // Other tests of this process change the counters too, so only the difference is checked.
         let mut held = HeldBytes::new(MemoryUse::Compressors, 1 << 40);
         let with = now(MemoryUse::Compressors);
         assert!(with >= 1 << 40);

@@ -30,8 +30,8 @@ impl SliceBatch {
         }
     }
 
-    /// Takes `count` slices from position `first` on out; `None`, and nothing taken: one of them is
-    /// released already or was never there.
+    /// Takes `count` slices from position `first`. Returns `None` and takes nothing if one was
+    /// released already or never existed.
     pub fn take(&mut self, first: usize, count: usize) -> Option<Vec<faro_endpoint::BufferSlice>> {
         let range = self.slices.get_mut(first..first.checked_add(count)?)?;
         if range.iter().any(Option::is_none) {

@@ -8,7 +8,7 @@
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// Locks a value behind a handle. A panic while another call had it is no reason to fail this one.
+/// Locks a value behind a handle, even if another call panicked while it held the lock.
 pub fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,14 +12,14 @@ use zerocopy::FromBytes;
 
 static STAGED: Registry<Arc<Mutex<Option<StagedFile>>>> = Registry::new();
 
-/// Takes the file that `stage` gave; `None` for 0, and for one that was taken or dropped.
+/// Takes the file of a handle; `None` for 0 and for a file that was taken or dropped.
 pub fn take(handle: jlong) -> Option<StagedFile> {
     let shared = STAGED.remove(handle as u64)?;
     let staged = lock(&shared).take();
     staged
 }
 
-/// `Native.stage`: a handle; 0, if the endpoint does not want such files.
+/// `Native.stage`: returns a handle; 0 if the endpoint stages no files.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_stage<'local>(
     mut env: EnvUnowned<'local>,
@@ -63,7 +63,7 @@ pub extern "system" fn Java_io_faro_Native_stageBytes<'local>(
             }
             let values = <[i8]>::mut_from_bytes(&mut room[..now])
                 .map_err(|error| Failure::Argument(error.to_string()))?;
-            // It throws for a range that the array does not have.
+            // Throws if the range is outside the array.
             bytes.get_region(env, offset.saturating_add(done), values)?;
             staged.filled(now);
             done += now as jint;

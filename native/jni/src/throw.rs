@@ -28,7 +28,7 @@ pub enum Failure {
     NotHeld { what: &'static str, handle: u64 },
     /// A collective failed.
     Collective(CollectiveError),
-    /// The node service did not do what was asked.
+    /// The node service failed the request.
     Service(ClientError),
     /// The call is not allowed now.
     State(String),

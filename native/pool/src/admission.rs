@@ -44,7 +44,6 @@ impl HeldPages {
         }
     }
 
-    /// Returns the pages held by both.
     pub fn total(self) -> u32 {
         self.read + self.serve
     }

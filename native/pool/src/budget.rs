@@ -23,7 +23,6 @@ use std::sync::{Arc, Weak};
 /// Slabs of a pool's own part.
 const OWN_SLABS: u32 = (MIN_LIMIT_BYTES / SLAB_BYTES as u64) as u32;
 
-/// Returns `slabs` in bytes.
 fn bytes(slabs: u32) -> u64 {
     u64::from(slabs) * SLAB_BYTES as u64
 }
@@ -88,7 +87,6 @@ impl Budget {
         }))
     }
 
-    /// Returns the bound.
     #[must_use]
     pub fn limit_bytes(&self) -> u64 {
         bytes(self.max_pools * OWN_SLABS + self.shared)

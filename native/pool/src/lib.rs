@@ -25,30 +25,6 @@
 //! [`Pool::idle_epoch`] and [`Pool::is_idle`], and external memory with [`Lease::external`]. They
 //! report registrations to the pool with [`RegistrationPin`] and [`RegistrationCount`].
 //!
-//! A lease is taken for a purpose, used by its owner alone, and returned when it is dropped:
-//!
-//! ```
-//! use faro_pool::{Pool, Purpose, MIN_LIMIT_BYTES, PAGE_BYTES};
-//!
-//! let pool = Pool::new(MIN_LIMIT_BYTES)?;
-//! let mut lease = pool.try_lease(1000, Purpose::Read)?;
-//! lease.bytes_mut()[..5].copy_from_slice(b"bytes");
-//! // A lease has the smallest size class that holds the request.
-//! assert!(lease.capacity() >= 1000);
-//! // A fabric names the bytes to a device or a peer by slab and offset.
-//! println!("slab {}, offset {}", lease.slab(), lease.offset());
-//!
-//! // Readers leave a reserve for serving, so that the last lease is refused before the arena is full.
-//! let mut pages = Vec::new();
-//! while let Ok(page) = pool.try_lease(PAGE_BYTES, Purpose::Read) {
-//!     pages.push(page);
-//! }
-//! assert!(pool.try_lease(PAGE_BYTES, Purpose::Serve).is_ok());
-//!
-//! drop(pages);
-//! assert!(pool.try_lease(PAGE_BYTES, Purpose::Read).is_ok());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 //! `examples/arena.rs` shows more.
 
 mod budget;

@@ -151,7 +151,6 @@ impl SlabMapping {
         self.read_only.as_ref().unwrap_or(&self.memfd).as_fd()
     }
 
-    /// Returns whether `release` can release these pages.
     pub(crate) fn is_releasable(&self) -> bool {
         self.read_only.is_some()
     }

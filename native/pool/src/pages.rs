@@ -49,6 +49,7 @@ impl RecentPages {
         self.slots[self.top] = page;
         self.top = (self.top + 1) % HOT_PAGES;
         self.count = (self.count + 1).min(HOT_PAGES);
+        debug_assert!(self.top < HOT_PAGES);
         oldest
     }
 
@@ -108,7 +109,6 @@ impl FreePages {
         }
     }
 
-    /// Returns the number of pages taken since the start.
     pub(crate) fn taken(&self) -> u64 {
         let hot: u64 = self.hot.iter().map(|hot| lock(hot).taken).sum();
         hot + self.cold_taken.load(Ordering::Relaxed)

@@ -64,7 +64,6 @@ impl Slab {
         given
     }
 
-    /// Returns whether `release` can release its pages.
     pub(crate) fn is_releasable(&self) -> bool {
         self.mapping.is_releasable()
     }
@@ -79,12 +78,10 @@ impl Slab {
         self.mapping.fd()
     }
 
-    /// Returns the address of the first byte.
     pub fn base(&self) -> NonNull<u8> {
         self.mapping.base()
     }
 
-    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         SLAB_BYTES
     }

@@ -67,7 +67,6 @@ impl Slabs {
         released.map(|one| one.slab)
     }
 
-    /// Returns the number of slabs with memory.
     pub(crate) fn with_memory(&self) -> u32 {
         self.mapped - self.released().count() as u32
     }

@@ -1,7 +1,7 @@
 //! Decides which chunks are worth a slot.
 //!
-//! Filling a slot reads a whole chunk to serve a part of it. That pays if the rest is asked for
-//! while the chunk is still there: many reducers each want a small part of the same chunk of a map
+//! Filling a slot reads a whole chunk to serve a part of it. That pays if the rest is read before
+//! the chunk is evicted: many reducers each want a small part of the same chunk of a map
 //! output with many partitions. It does not pay for bytes that are read once, nor if slots are
 //! evicted before the next reader comes. So a chunk gets a slot at its third access; a scan
 //! accesses each chunk once. Accesses are counted in two generations, so that a chunk that is not
@@ -9,8 +9,7 @@
 //! (Einziger et al. 2017) with exact counts, which are possible because there are few chunks. The
 //! table compares the count with that of the chunk that would be evicted.
 //!
-//! After some accesses for each slot, all counts are halved, so that a chunk that was asked for
-//! often, and is no longer, does not keep its slot for ever.
+//! All counts are halved from time to time, so that a chunk that is no longer read loses its slot.
 
 use crate::table::Chunk;
 use faro_sync::HashMap;
@@ -56,8 +55,8 @@ impl ChunkAdmission {
         (*count >= ACCESSES).then_some(*count)
     }
 
-    /// Counts any access, of a chunk with a slot or without. Returns true if counts were halved, so
-    /// that the table's counts must be halved too.
+    /// Counts an access of any chunk. Returns true if counts were halved; the caller must then halve
+    /// the table's counts too.
     pub(crate) fn halves(&mut self) -> bool {
         self.until_halved = self.until_halved.saturating_sub(1);
         if self.until_halved > 0 {

@@ -24,7 +24,7 @@ pub enum RegionError {
     /// The number of slots is 0, or a page has no room for so many versions.
     #[error("{got} slots are not possible, a chunk cache has 1 to {max}")]
     Slots {
-        /// The number that was asked for.
+        /// The requested number.
         got: usize,
         /// The maximum number.
         max: usize,

@@ -1,7 +1,6 @@
 //! A region: a file that is read without a mapping and, if wanted, without sleeping.
 //!
-//! A region does not hold its file open, because there may be more regions than a process may have
-//! descriptors. Its `Source` opens the file when bytes are wanted, and decides how long it stays
+//! A region does not hold its file open, because regions may outnumber a process's descriptors. Its `Source` opens the file when bytes are wanted, and decides how long it stays
 //! open.
 
 use crate::RegionError;
@@ -108,7 +107,7 @@ impl Region {
         Ok(Self::new(id, bytes, Box::new(KeptSource(Arc::new(file)))))
     }
 
-    /// Returns the region's name.
+    /// The region's name in its owner.
     pub fn id(&self) -> RegionId {
         self.id
     }
@@ -154,7 +153,7 @@ pub struct OpenRegion<'a> {
 }
 
 impl OpenRegion<'_> {
-    /// Returns the file, to be mapped.
+    /// Returns the file, for a mapping.
     pub fn file(&self) -> &File {
         self.file.file()
     }

@@ -29,7 +29,7 @@ enum Step {
         chunk: u64,
     },
     LetGo,
-    /// A read by a peer that was told a slot and a version some time ago.
+    /// A read by a peer that learned its slot and version some time ago.
     Pull,
     Abandon {
         region: usize,

@@ -14,7 +14,7 @@
 //! out.
 //!
 //! [`BlockCompressor`] compresses a piece of the row stream to a block of the codec. If row blocks
-//! are enabled and the piece is whole rows, it may make a row block (docs/row-block-format.md).
+//! are enabled and the piece is whole rows, it may make a row block (docs/design/row-block-format.md).
 //!
 //! This example compresses four rows of three words each and decodes them:
 //!
@@ -52,32 +52,21 @@
 //! # Ok(())
 //! # }
 //! ```
-// Only the vector forms in row_block/kernels.rs may use `unsafe`, each with its SAFETY note.
+// Only the vector forms in kernels.rs may use `unsafe`, each with its SAFETY note.
 #![deny(unsafe_code)]
 
-mod batch;
-mod block;
-mod compress;
-mod compress_error;
-mod corruption;
-mod decoded;
-mod decoder;
-mod filling_batch;
-mod guard;
-mod lz4;
-mod progress;
-mod row_block;
-mod row_blocks;
-mod row_packer;
-mod rows;
-mod tail;
-mod unpacked;
-mod zstd;
+mod decode;
+mod encode;
+mod format;
+mod kernels;
+#[cfg(test)]
+mod same_bytes;
+mod scratch;
 
-pub use batch::{Batch, ROW_HEAD_BYTES};
-pub use compress::BlockCompressor;
-pub use compress_error::CompressError;
-pub use corruption::Corruption;
-pub use decoder::{Codec, RowDecoder, SetupError};
-pub use progress::{PartEnd, Piece, PushResult};
-pub use row_block::RowBlockFault;
+pub use decode::batch::{Batch, PartEnd, Piece, PushResult, ROW_HEAD_BYTES};
+pub use decode::decoder::RowDecoder;
+pub use encode::compressor::BlockCompressor;
+pub use encode::error::CompressError;
+pub use format::codec::{Codec, SetupError};
+pub use format::corruption::Corruption;
+pub use format::fault::RowBlockFault;

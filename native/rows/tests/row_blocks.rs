@@ -411,7 +411,7 @@ fn what_cannot_be_packed_is_left_alone() {
     assert_eq!(compressor.compress_rows(&[], &mut out), Ok(0));
 }
 
-/// docs/memory.md counts 1 MiB for a writer's compressor and 1 MiB for a reader's decoder, for rows
+/// docs/user/memory.md counts 1 MiB for a writer's compressor and 1 MiB for a reader's decoder, for rows
 /// of any shape.
 #[test]
 fn packing_and_unpacking_take_a_bounded_memory() {

@@ -1,4 +1,4 @@
-//! Decodes the test vectors of docs/row-block-format.md. They are made by hand, without Faro's
+//! Decodes the test vectors of docs/design/row-block-format.md. They are made by hand, without Faro's
 //! encoder, and other decoders read them too.
 //!
 //! After a change of the format, `cargo test -p faro-rows --test vectors -- --ignored` writes the
@@ -399,7 +399,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn files() -> [(&'static str, String); 2] {
-    let mut good_file = "# NAME ROW_STREAM BLOCK: docs/row-block-format.md\n".to_owned();
+    let mut good_file = "# NAME ROW_STREAM BLOCK: docs/design/row-block-format.md\n".to_owned();
     for GoodVector { name, rows, block } in good() {
         let _ = writeln!(
             good_file,

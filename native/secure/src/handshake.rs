@@ -1,5 +1,4 @@
-//! The handshake: three messages, after which both ends know which endpoint the other one is, and
-//! have keys that no other connection has.
+//! The handshake: three messages that authenticate both endpoints and derive the connection's keys.
 //!
 //! ```text
 //!   connector                                              acceptor
@@ -8,12 +7,12 @@
 //!     PROOF    s, se  ────────────────────────────────────▶   proves the connector in the same way
 //! ```
 //! A HELLO without the key costs the acceptor two hashes and one decryption, and no arithmetic on
-//! curves. Each side's ephemeral key pair (e) is used once, so what was recorded stays closed if a
-//! secret or a static key (s) is lost later. Neither side says which endpoint it is before the
-//! other one has proven that it knows the key.
+//! curves. Each side's ephemeral key pair (e) is used once, so recorded traffic stays sealed if a
+//! secret or a static key (s) is stolen later. Neither side reveals its id before the other has
+//! proven that it knows the key.
 //!
-//! An id is a hash of a static key, so it needs no card to be proven: a connection from an endpoint
-//! whose card this side has never seen is proven as well as any other.
+//! An id is a hash of a static key, so an endpoint authenticates even if this side has never seen
+//! its card.
 
 use crate::noise::{
     HandshakeError, NoiseState, Prologue, HELLO_BYTES, PROOF_BYTES, VERSION_BYTES, WELCOME_BYTES,
@@ -22,11 +21,11 @@ use crate::record::{Opener, Sealer};
 use crate::secret::Psk;
 use crate::StaticKey;
 
-/// Keys that a handshake gives one side.
+/// One side's keys of a connection.
 pub struct Keys {
-    /// Seals what this side sends.
+    /// For the bytes that this side sends.
     pub sealer: Sealer,
-    /// Opens what it receives.
+    /// For the bytes that it receives.
     pub opener: Opener,
 }
 
@@ -40,7 +39,7 @@ pub struct Connector {
 pub struct WelcomeResult {
     /// Keys of the connection.
     pub keys: Keys,
-    /// The version that the acceptor chose, of those that were offered.
+    /// The offered version that the acceptor chose.
     pub version: u8,
     /// The PROOF to send.
     pub proof: [u8; PROOF_BYTES],
@@ -50,7 +49,7 @@ impl Connector {
     /// Makes HELLO for an acceptor whose key is `psk`; `own` proves which endpoint connects.
     ///
     /// # Errors
-    /// `Unable`, `Key`.
+    /// Returns `Unable` or `Key`.
     pub fn hello(
         own: &StaticKey,
         psk: &Psk,
@@ -62,10 +61,10 @@ impl Connector {
         Ok((Self { state, prologue }, message))
     }
 
-    /// Takes WELCOME, and makes the proof.
+    /// Reads WELCOME and makes PROOF.
     ///
     /// # Errors
-    /// `Unproven`, `AnotherEndpoint`, `Version`, `Key`.
+    /// Returns `Unproven`, `AnotherEndpoint`, `Version` or `Key`.
     pub fn welcomed(mut self, message: &[u8]) -> Result<WelcomeResult, HandshakeError> {
         let mut version = [0; VERSION_BYTES];
         self.state.read("WELCOME", message, &mut version)?;
@@ -106,10 +105,10 @@ pub struct AuthResult {
 }
 
 impl Acceptor {
-    /// Takes HELLO, and makes WELCOME, which says which version the connection has.
+    /// Reads HELLO and makes WELCOME, which contains the connection's version.
     ///
     /// # Errors
-    /// `Unproven`, `Unable`, `Key`.
+    /// Returns `Unproven`, `Unable` or `Key`.
     pub fn welcome(
         own: &StaticKey,
         psk: &Psk,
@@ -123,10 +122,10 @@ impl Acceptor {
     }
 
     /// Checks whether HELLO was made with that key and for that prologue, without arithmetic on
-    /// curves. An acceptor that has several keys finds the one that is meant by trying each.
+    /// curves. An acceptor with several keys tries each.
     ///
     /// # Errors
-    /// `Unproven`, `Unable`.
+    /// Returns `Unproven` or `Unable`.
     pub fn check(
         own: &StaticKey,
         psk: &Psk,
@@ -147,10 +146,10 @@ impl Acceptor {
         Ok(state)
     }
 
-    /// Takes the proof: the connector has read WELCOME, and has the key of its id.
+    /// Reads PROOF, which authenticates the connector.
     ///
     /// # Errors
-    /// `Unproven`, `Key`.
+    /// Returns `Unproven` or `Key`.
     pub fn proven(mut self, message: &[u8]) -> Result<AuthResult, HandshakeError> {
         self.0.read("PROOF", message, &mut [])?;
         let connector = self.0.peer("PROOF")?;

@@ -1,7 +1,7 @@
 //! The key pair of an endpoint, and the id that follows from it.
 //!
-//! An endpoint's id is a hash of its public key. A member that has an id from a card can check, without a question,
-//! that the other end of a connection has the private key that belongs to it.
+//! An endpoint's id is a hash of its public key. So a member that has an id from a card can check
+//! that the other end of a connection has the matching private key.
 
 use crate::primitives::{public_of, KEY_BYTES};
 use crate::zeroizing::wipe_stack;
@@ -15,7 +15,7 @@ const LABEL: &[u8] = b"faro 2 endpoint id";
 
 /// Returns the id of the endpoint with that public key: the first 128 bits of a SHA-256. Finding
 /// another key with the id of a given endpoint takes 2^128 attempts. Two keys of one owner with the
-/// same id would gain the owner nothing.
+/// same id are of no use to it.
 pub(crate) fn id_of(public: &[u8; KEY_BYTES]) -> u128 {
     let mut context = digest::Context::new(&digest::SHA256);
     context.update(LABEL);
@@ -28,7 +28,7 @@ pub(crate) fn id_of(public: &[u8; KEY_BYTES]) -> u128 {
     u128::from_le_bytes(id)
 }
 
-/// An endpoint's static X25519 key pair. The private key leaves this crate in no form.
+/// An endpoint's static X25519 key pair. The private key never leaves this crate.
 #[derive(Clone)]
 pub struct StaticKey {
     private: Arc<Secret>,
@@ -37,18 +37,18 @@ pub struct StaticKey {
 }
 
 impl StaticKey {
-    /// A new pair, from the operating system's generator.
+    /// Returns a new random pair.
     ///
     /// # Errors
-    /// It gives no random numbers.
+    /// Returns the error of the operating system's generator.
     pub fn random() -> Result<Self, getrandom::Error> {
         Ok(Self::of(Secret::random()?))
     }
 
-    /// The pair that belongs to a number: for tests and measurements, because every process can make it.
+    /// Returns the pair of a number, for tests and measurements only: every process can derive it.
     ///
     /// # Errors
-    /// `KeyError`.
+    /// Returns `KeyError` if the derivation fails.
     pub fn public(number: u128) -> Result<Self, KeyError> {
         let mut seed = [0; KEY_BYTES];
         seed[..16].copy_from_slice(&number.to_le_bytes());

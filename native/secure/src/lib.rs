@@ -8,13 +8,13 @@
 //! ```
 //! | What | Algorithm | Source |
 //! |---|---|---|
-//! | key that both know before | HKDF-SHA-256 (RFC 5869) of the acceptor's card and Spark's secret | `ring` |
+//! | pre-shared key | HKDF-SHA-256 (RFC 5869) of the acceptor's card and Spark's secret | `ring` |
 //! | endpoint id | SHA-256 of the static public key, 128 bits of it | `ring` |
 //! | handshake | Noise `XXpsk0`, X25519, AES-256-GCM, SHA-256 (Noise protocol framework, revision 34) | `snow`, with `ring` and `curve25519-dalek` |
 //! | records | AES-256-GCM (NIST SP 800-38D), nonces from a counter, a new key every 2^24 records | `ring` |
 //!
-//! The crate has no input or output and no clock. Keys are in memory that is overwritten at their
-//! end (`wiped`).
+//! The crate does no I/O and reads no clock. Memory of keys is overwritten when they are dropped
+//! (`zeroizing`).
 
 mod handshake;
 mod identity;
@@ -36,7 +36,7 @@ pub use secret::{Psk, Secret, SharedSecret, SECRET_BYTES};
 
 use thiserror::Error;
 
-/// The library for cryptography gave no key.
+/// The cryptographic library returned no key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("no key could be derived")]
 pub struct KeyError;
@@ -44,7 +44,8 @@ pub struct KeyError;
 /// Protection of a connection's bytes once both ends have proven their identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Protection {
-    /// They travel as they are. The handshake keeps strangers out, not somebody on the path.
+    /// Sent in clear. The handshake authenticates peers, but does not protect against somebody on
+    /// the path.
     #[default]
     Clear,
     /// Encrypted and authenticated.
@@ -52,7 +53,7 @@ pub enum Protection {
 }
 
 impl Protection {
-    /// Returns its number in messages.
+    /// Its code in messages.
     #[must_use]
     pub fn byte(self) -> u8 {
         match self {

@@ -1,5 +1,5 @@
-//! One side's state of the Noise protocol, which makes and reads the messages of the handshake, and
-//! what both sides agree on before the first of them.
+//! One side's Noise state, which makes and reads the handshake's messages, and the values that both
+//! sides must agree on first.
 
 use crate::identity::id_of;
 use crate::primitives::{Primitives, KEY_BYTES};
@@ -24,8 +24,8 @@ pub const PROOF_BYTES: usize = KEY_BYTES + TAG_BYTES + TAG_BYTES;
 /// The protocol's name in the Noise framework.
 const PATTERN: &str = "Noise_XXpsk0_25519_AESGCM_SHA256";
 
-/// Values on which both ends have to agree before the first message. A message of a handshake with
-/// other values is refused, so none of them can be changed on the way.
+/// Values on which both ends must agree before the first message. Messages with other values are
+/// refused, so nobody on the path can change them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prologue {
     /// Versions of the wire protocol that the connector offers, the lowest and the highest.
@@ -77,7 +77,7 @@ pub enum HandshakeError {
     /// The operating system gives no random numbers, or the library refuses its own parameters.
     #[error("the handshake cannot begin: {0}")]
     Unable(String),
-    /// There is no key.
+    /// No key could be derived.
     #[error(transparent)]
     Key(#[from] KeyError),
 }

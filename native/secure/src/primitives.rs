@@ -1,6 +1,6 @@
 //! Primitives of Noise: AES-256-GCM and SHA-256 of `ring`, X25519 of `curve25519-dalek`. Each wipes its state.
 //!
-//! `ring` has X25519 for keys that are used once only, and a static key is used in every handshake.
+//! `ring`'s X25519 allows each key only once, but a static key is used in every handshake.
 
 use crate::zeroizing::ZeroizingBox;
 use curve25519_dalek::montgomery::MontgomeryPoint;
@@ -28,10 +28,10 @@ pub(crate) fn aead_key(
     ZeroizingBox::try_new(|| Ok(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key)?)))
 }
 
-/// Finds the primitives of the one pattern that there is.
+/// Resolves the primitives of the one pattern in use.
 #[derive(Default)]
 pub(crate) struct Primitives {
-    /// The public key that belongs to the static key: so no handshake calculates it again.
+    /// The static key's public key, so that no handshake computes it again.
     pub(crate) own: Option<[u8; KEY_BYTES]>,
 }
 
@@ -118,7 +118,7 @@ impl Dh for X25519 {
         &*self.private
     }
 
-    /// Refuses a point of small order, with which the result does not depend on the private key (RFC 7748, section 6.1).
+    /// Refuses a point of small order, whose result is independent of the private key (RFC 7748, section 6.1).
     fn dh(&self, public: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let point = public.first_chunk().ok_or(Error::Dh)?;
         let shared = MontgomeryPoint(*point).mul_clamped(*self.private);
@@ -163,7 +163,7 @@ impl Hash for Sha256 {
     }
 }
 
-/// AES-256-GCM. Without a key nothing is encrypted: the message is shorter than it has to be, and the handshake ends.
+/// AES-256-GCM. Without a key it encrypts nothing: the message is too short, and the handshake ends.
 struct AesGcm(Option<ZeroizingBox<LessSafeKey>>);
 
 /// Returns a nonce as in Noise, section 12.4: 32 zero bits and the number, big-endian.

@@ -1,10 +1,10 @@
-//! Records: what travels on a sealed connection.
+//! Records: the bytes of a sealed connection.
 //!
 //! ```text
 //!   0 length u32 (of what follows)   4 ciphertext   4 + n tag (16)          length = n + 16, n from 1 to 65,536
 //! ```
-//! The length is authenticated too. The nonce is the record's number, which is nowhere in the record: one that is
-//! missing, repeated or in another place does not open. Each direction has a key of its own, and a new one every
+//! The length is authenticated too. The nonce is the record's number, which is not sent: a missing,
+//! repeated or moved record does not open. Each direction has a key of its own, and a new one every
 //! [`REKEY`] records, derived from the last one, which is wiped.
 
 use crate::primitives::aead_key;
@@ -40,12 +40,12 @@ pub enum RecordError {
         /// Its number under its key, from 0.
         number: u64,
     },
-    /// There is no key for it.
+    /// No key could be derived.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// One direction's key and how far it was used.
+/// One direction's key and the number of its next record.
 struct Sequence {
     key: ZeroizingBox<LessSafeKey>,
     secret: Secret,
@@ -79,7 +79,7 @@ impl Sequence {
     }
 }
 
-/// Seals what one side sends.
+/// Seals the bytes that one side sends.
 pub struct Sealer(Sequence);
 
 impl Sealer {
@@ -90,7 +90,7 @@ impl Sealer {
     /// Seals a record in its buffer: `record` has room for the length, then the bytes, then room for the tag.
     ///
     /// # Errors
-    /// `Length`: there are no bytes, or more than `RECORD_BYTES`. `Key`. Nothing was sealed.
+    /// Returns `Length` for 0 bytes or more than `RECORD_BYTES`, or `Key`; nothing was sealed.
     pub fn seal(&mut self, record: &mut [u8]) -> Result<(), RecordError> {
         let bytes = record.len().saturating_sub(OVERHEAD_BYTES);
         if bytes == 0 || bytes > RECORD_BYTES {
@@ -118,7 +118,7 @@ impl Sealer {
     }
 }
 
-/// Opens what the other side sent.
+/// Opens the records of the other side.
 pub struct Opener(Sequence);
 
 impl Opener {
@@ -126,10 +126,10 @@ impl Opener {
         Ok(Self(Sequence::new(secret, REKEY)?))
     }
 
-    /// Bytes of the whole record that begins with `header`.
+    /// Returns the length of the whole record that begins with `header`.
     ///
     /// # Errors
-    /// `Length`.
+    /// Returns `Length` if no record has it.
     pub fn length(header: [u8; HEADER_BYTES]) -> Result<usize, RecordError> {
         let got = u32::from_le_bytes(header);
         match got as usize {
@@ -140,10 +140,10 @@ impl Opener {
         }
     }
 
-    /// Opens a whole record where it lies; its bytes. After an error no other record opens.
+    /// Opens a whole record in place and returns its bytes. After an error no further record opens.
     ///
     /// # Errors
-    /// `Length`, `Tag`, `Key`; the buffer then holds anything.
+    /// Returns `Length`, `Tag` or `Key`; the buffer is then undefined.
     pub fn open<'r>(&mut self, record: &'r mut [u8]) -> Result<&'r mut [u8], RecordError> {
         let length = record.len() as u64;
         let Some((header, body)) = record.split_first_chunk_mut::<HEADER_BYTES>() else {

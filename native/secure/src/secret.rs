@@ -1,4 +1,4 @@
-//! Bytes that only members of an application know. They are wiped when they are dropped, and no formatting shows them.
+//! Secrets of an application. They are wiped when dropped, and formatting never shows them.
 
 use crate::zeroizing::wipe_stack;
 use crate::KeyError;
@@ -7,15 +7,15 @@ use std::fmt;
 use subtle::ConstantTimeEq;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// Bytes of a [`Secret`].
+/// Length of a [`Secret`] in bytes.
 pub const SECRET_BYTES: usize = 32;
 
-/// 256 secret bits, in memory of their own: a move leaves no copy.
+/// 256 secret bits, boxed so that a move leaves no copy.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Secret(Box<[u8; SECRET_BYTES]>);
 
 impl Secret {
-    /// Takes over bytes that are secret already. Only the caller can wipe the bytes that it had: see [`Self::try_fill`].
+    /// Copies `bytes`. The caller must wipe its own copy, or use [`Self::try_fill`].
     #[must_use]
     pub fn new(bytes: [u8; SECRET_BYTES]) -> Self {
         let bytes = Zeroizing::new(bytes);
@@ -28,10 +28,10 @@ impl Secret {
         Self(Box::new([0; SECRET_BYTES]))
     }
 
-    /// Makes a secret, which `fill` writes into its memory.
+    /// Returns a secret that `fill` writes in place.
     ///
     /// # Errors
-    /// Those of `fill`.
+    /// Returns the error of `fill`.
     pub fn try_fill<E>(
         fill: impl FnOnce(&mut [u8; SECRET_BYTES]) -> Result<(), E>,
     ) -> Result<Self, E> {
@@ -40,10 +40,10 @@ impl Secret {
         Ok(secret)
     }
 
-    /// From the operating system's generator.
+    /// Returns a random secret.
     ///
     /// # Errors
-    /// It gives none.
+    /// Returns the error of the operating system's generator.
     pub fn random() -> Result<Self, getrandom::Error> {
         Self::try_fill(|bytes| getrandom::fill(bytes))
     }
@@ -67,7 +67,7 @@ fn derive(salt: &[u8], material: &[u8], info: &[&[u8]]) -> Result<Secret, KeyErr
     derived
 }
 
-/// Expands to a secret. `length` is the length that HKDF is asked for, which is part of its input.
+/// Expands to a secret. `length` is part of HKDF's input.
 #[inline(never)]
 fn expand(salt: &[u8], material: &[u8], info: &[&[u8]], length: usize) -> Result<Secret, KeyError> {
     struct Length(usize);
@@ -82,7 +82,7 @@ fn expand(salt: &[u8], material: &[u8], info: &[&[u8]], length: usize) -> Result
 }
 
 impl PartialEq for Secret {
-    /// Takes the same time wherever they differ.
+    /// Compares in constant time.
     fn eq(&self, other: &Self) -> bool {
         self.0.ct_eq(&*other.0).into()
     }
@@ -96,13 +96,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Secret that all executors of an application know and nothing else does: Spark's authentication secret, of any
-/// length.
+/// Spark's authentication secret, of any length. Only the executors of one application know it.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct SharedSecret(Vec<u8>);
 
 impl SharedSecret {
-    /// Takes over its bytes.
+    /// Wraps the bytes without a copy.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)
@@ -115,17 +114,17 @@ impl fmt::Debug for SharedSecret {
     }
 }
 
-/// The key that both ends of a handshake know before it. It belongs to the endpoint that accepts.
+/// The pre-shared key of a handshake. It belongs to the accepting endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Psk(Secret);
 
 impl Psk {
     /// Derives the key of the endpoint with that card, in an application. `shared` is Spark's
-    /// secret if Spark authenticates. Without it, the card alone proves the membership, which is
-    /// then only as secure as the way on which cards travel.
+    /// secret if Spark authenticates. Without it, the key is only as secure as the transport of
+    /// cards.
     ///
     /// # Errors
-    /// `KeyError`.
+    /// Returns `KeyError` if the derivation fails.
     pub fn derive(
         card: &Secret,
         shared: Option<&SharedSecret>,

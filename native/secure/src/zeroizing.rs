@@ -1,7 +1,7 @@
-//! Memory that keeps nothing of a key.
+//! Memory that is overwritten after use.
 //!
-//! A library's state with a key in it lies in memory of its own, so that a move leaves no copy behind, and is overwritten
-//! after the library has dropped it. What the library leaves on the stack is overwritten when the call is over.
+//! A library's state that contains a key is boxed, so that a move leaves no copy, and overwritten after
+//! its drop. The stack that the library used is overwritten after the call.
 
 use std::hint::black_box;
 use std::mem::MaybeUninit;
@@ -11,7 +11,7 @@ use zeroize::Zeroize;
 /// Bytes of the stack that are overwritten. The deepest calls, a handshake's message without optimization, take less.
 const STACK_BYTES: usize = 64 << 10;
 
-/// Overwrites the stack below the caller, where the functions that it has called had their variables.
+/// Overwrites the stack below the caller, which the functions that it called have used.
 #[inline(never)]
 pub(crate) fn wipe_stack() {
     let mut area = [0_u64; STACK_BYTES / 8];
@@ -23,10 +23,10 @@ pub(crate) fn wipe_stack() {
 pub(crate) struct ZeroizingBox<T>(Box<MaybeUninit<T>>);
 
 impl<T> ZeroizingBox<T> {
-    /// Puts what `make` returns into memory of its own. It was on the stack of this function only, which the caller wipes.
+    /// Boxes the value that `make` returns. The caller must wipe the stack.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// Returns the error of `make`.
     #[inline(never)]
     pub(crate) fn try_new<E>(make: impl FnOnce() -> Result<T, E>) -> Result<Self, E> {
         let mut memory = Box::new(MaybeUninit::uninit());

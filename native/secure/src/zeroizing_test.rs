@@ -1,4 +1,4 @@
-//! After a connection's end no memory of the process has its keys. The process looks for them in all that it can write.
+//! After a connection's end, no writable memory of the process contains its keys.
 
 use crate::zeroizing::wipe_stack;
 use crate::{
@@ -117,7 +117,7 @@ fn no_key_is_in_memory_after_the_end_of_a_connection() {
         MaskedKey::of("connector's static key", pair._own[0].private()),
         MaskedKey::of("acceptor's static key", pair._own[1].private()),
     ];
-    // The search finds what is there: the copies that are in use.
+    // The search finds the copies in use.
     for (name, copies) in copies(&keys) {
         let records = name.ends_with("records");
         // Expects from both ends: the key from which the next one follows, and `ring`'s.

@@ -1,4 +1,4 @@
-//! Two sides that shake hands, and all that must not pass for one of them.
+//! The handshake, and every message that it must refuse.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 

@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Virtual time that a poll without a timeout takes. Without it, a caller that only polls so would
-/// wait for packets for ever.
+/// Virtual time that a poll without a timeout takes. Otherwise a caller that only polls in
+/// this way would never receive a packet.
 const POLL: Duration = Duration::from_micros(20);
 
 thread_local! {
@@ -116,7 +116,7 @@ impl Drive {
                         due.insert(site);
                     }
                 }
-                // All other steps are those of endpoints and plans, which this network has not.
+                // All other steps are those of endpoints and plans, which this network lacks.
                 Some(_) => {}
             }
         }

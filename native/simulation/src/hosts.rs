@@ -34,7 +34,7 @@ pub struct HostConnections {
     pub executor: usize,
     /// Of these, to processes of other hosts.
     pub executor_to_others: usize,
-    /// Of the service; 0: there is none.
+    /// Of the service; 0 without one.
     pub service: usize,
     /// Of all processes of the host, to processes of other hosts.
     pub host_to_others: usize,

@@ -13,7 +13,7 @@ const LEVELS: [&str; 4] = [
     "exchange.fanIn",
     "exchange.pairsInUse",
 ];
-/// A thread that waits this long has no work in any of its services.
+/// A thread that waits this long has no work.
 const IDLE: Duration = Duration::from_secs(1);
 
 impl RunPlan {
@@ -28,7 +28,7 @@ impl Run<'_> {
     /// Checks that every request has ended.
     ///
     /// # Errors
-    /// Fails if one has not.
+    /// Fails if one is still open.
     pub(crate) fn all_have_ended(&self) -> Result<(), String> {
         match self.results.first_open() {
             None => Ok(()),

@@ -50,7 +50,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts a node's process in its life number `life`.
+    /// Starts the node's process number `life`.
     ///
     /// # Errors
     /// Fails if the endpoint does not start.
@@ -116,7 +116,7 @@ impl Node {
         Ok(handle)
     }
 
-    /// Answers the endpoint's questions where map outputs are, as its Java side would.
+    /// Resolves map outputs for the endpoint, as its Java side would.
     pub(crate) fn answer_questions(&mut self, outputs: &MapOutputs) {
         let endpoint = self.endpoint.endpoint();
         for id in endpoint.unresolved(64, Duration::ZERO) {
@@ -152,7 +152,7 @@ impl Node {
         Ok(())
     }
 
-    /// Returns a counter of the endpoint; 0 if there is none of that name.
+    /// Returns a counter of the endpoint; 0 if the name is unknown.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let counters = self.endpoint.endpoint().counters();
         let found = counters.iter().find(|(got, _)| got == name);

@@ -72,12 +72,12 @@ impl MapOutputs {
         known.then(|| &self.outputs[map as usize % SHAPES.len()])
     }
 
-    /// Returns the files of a map output; `None` if there is none.
+    /// Returns the files of a map output, if it exists.
     pub(crate) fn files(&self, id: OutputId) -> Option<OutputFiles> {
         self.of(id.map_id).map(|output| output.files.clone())
     }
 
-    /// Returns the bytes of a map output; empty if there is none.
+    /// Returns the bytes of a map output; empty if it does not exist.
     pub(crate) fn all_bytes(&self, map: i64) -> &[u8] {
         self.of(map).map_or(&[], |output| &output.bytes)
     }

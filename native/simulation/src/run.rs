@@ -85,7 +85,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Runs the plan to its end, and then checks what is left.
+    /// Runs the plan to its end, then checks the final state.
     ///
     /// # Errors
     /// Fails if an invariant is violated.

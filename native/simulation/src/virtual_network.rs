@@ -47,15 +47,16 @@ enum VirtualProcess {
 /// time until it is dropped.
 pub struct VirtualNetwork {
     world: Arc<Mutex<World>>,
-    /// By the number of their site in the network; each has one fabric.
+    /// By the number of the site of their first fabric. The sites of their other fabrics follow.
     processes: RefCell<Vec<VirtualProcess>>,
+    /// The kind of fabric of a process for which the test names none.
     kind: FabricKind,
     // The last one, because processes that are dropped ask for the time.
     simulated: SimulationGuard,
 }
 
 impl VirtualNetwork {
-    /// Returns a network between fabrics of one kind.
+    /// Returns a network between fabrics of that kind. `endpoint_on` adds endpoints with others.
     ///
     /// # Panics
     /// Panics if this thread simulates already.
@@ -81,12 +82,28 @@ impl VirtualNetwork {
         config: Config,
         resolver: Resolver,
     ) -> Result<Arc<Endpoint>, EndpointError> {
+        self.endpoint_on(&[self.kind], config, resolver)
+    }
+
+    /// Starts an endpoint with fabrics of these kinds, best first.
+    ///
+    /// # Errors
+    /// Fails as `Endpoint::start` does.
+    pub fn endpoint_on(
+        &self,
+        kinds: &[FabricKind],
+        config: Config,
+        resolver: Resolver,
+    ) -> Result<Arc<Endpoint>, EndpointError> {
         let site = self.next_site();
         let number = site as u128 + 1;
         let key = StaticKey::public(number).map_err(|_| EndpointError::Closed)?;
         let secret = Secret::new([number as u8; 32]);
         let stepped = ManualEndpoint::start(config, key, secret, |identity, _| {
-            vec![Box::new(self.fabric(identity)) as Box<dyn Fabric>]
+            let fabrics = kinds.iter().enumerate().map(|(place, kind)| {
+                Box::new(self.fabric((site, place), *kind, identity)) as Box<dyn Fabric>
+            });
+            fabrics.collect()
         })?;
         let endpoint = Arc::clone(stepped.endpoint());
         let process = VirtualProcess::Endpoint {
@@ -102,7 +119,7 @@ impl VirtualNetwork {
     /// something has happened and when its last poll has waited for long enough.
     pub fn peer(&self, own: &OwnIdentity, play: impl FnOnce(Box<dyn Fabric>) -> Box<dyn FnMut()>) {
         let site = self.next_site();
-        let play = play(Box::new(self.fabric(own)));
+        let play = play(Box::new(self.fabric((site, 0), self.kind, own)));
         self.enter(site, VirtualProcess::Peer(play));
     }
 
@@ -133,9 +150,13 @@ impl VirtualNetwork {
         lock(&self.world).network.sites.len()
     }
 
-    fn fabric(&self, identity: &Identity) -> SimulatedFabric {
-        let place = (self.next_site(), 0);
-        SimulatedFabric::new(&self.world, place, self.kind, identity, ProcessSpeed::FAST)
+    fn fabric(
+        &self,
+        place: (usize, usize),
+        kind: FabricKind,
+        identity: &Identity,
+    ) -> SimulatedFabric {
+        SimulatedFabric::new(&self.world, place, kind, identity, ProcessSpeed::FAST)
     }
 
     fn enter(&self, site: usize, process: VirtualProcess) {
@@ -143,13 +164,16 @@ impl VirtualNetwork {
         processes.resize_with(site, || VirtualProcess::Absent);
         processes.push(process);
         let World { core, network } = &mut *lock(&self.world);
-        network.wake(core, site);
+        for site in site..network.sites.len() {
+            network.wake(core, site);
+        }
     }
 
-    /// Takes the next step before `end`. Returns false if there is none.
+    /// Takes the next step before `end`. Returns false if no step remains.
     fn step(&self, end: Time) -> bool {
         let step = {
-            let World { core, network } = &mut *lock(&self.world);
+            let mut world = lock(&self.world);
+            let World { core, network } = &mut *world;
             for site in 0..network.sites.len() {
                 if network.sites[site].take_ring() {
                     network.wake(core, site);
@@ -169,13 +193,15 @@ impl VirtualNetwork {
                         return true;
                     }
                     (its.turn_at, its.last_turn) = (None, at);
-                    RunStep::Turn { site }
+                    let (process, thread) = (its.node, its.place);
+                    drop(world);
+                    self.with(process, |process| process.turn(thread));
+                    return true;
                 }
                 Some((_, step)) => step,
             }
         };
         match step {
-            RunStep::Turn { site } => self.with(site, |process| process.turn()),
             RunStep::Files { node } => self.with(node, VirtualProcess::read_files),
             RunStep::Questions { node } => self.with(node, VirtualProcess::answer_questions),
             // All other steps are those of plans, which this network has not.
@@ -196,9 +222,10 @@ impl VirtualNetwork {
 }
 
 impl VirtualProcess {
-    fn turn(&mut self) {
+    /// Takes a turn of a progress thread.
+    fn turn(&mut self, thread: usize) {
         match self {
-            Self::Endpoint { endpoint, .. } => match endpoint.turn(0) {
+            Self::Endpoint { endpoint, .. } => match endpoint.turn(thread) {
                 Turn::Goes | Turn::WithoutFabric | Turn::Ended => {}
             },
             Self::Peer(turn) => turn(),

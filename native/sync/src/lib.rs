@@ -41,19 +41,19 @@ use std::any::Any;
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Locks `mutex`, also when it is poisoned.
+/// Locks `mutex`, even if it is poisoned.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns what a panic says, from the payload that `catch_unwind` returns.
+/// Returns a panic's message from the payload that `catch_unwind` returns.
 pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&'static str>().copied();
     let owned = || payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(owned).unwrap_or("a panic without a message")
 }
 
-/// Locks `mutex` if no thread holds it, also when it is poisoned. Never blocks.
+/// Locks `mutex` if no thread holds it, even if it is poisoned. Never blocks.
 pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),

@@ -1,4 +1,4 @@
-//! Stand-ins for types that loom has no model of.
+//! Stand-ins for types that loom cannot model.
 
 use crate::{lock, Mutex};
 use std::collections::VecDeque;
@@ -37,12 +37,10 @@ impl<T> ArrayQueue<T> {
         lock(&self.items).pop_front()
     }
 
-    /// Returns the number of items in the queue.
     pub fn len(&self) -> usize {
         lock(&self.items).len()
     }
 
-    /// Returns whether there is no item.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

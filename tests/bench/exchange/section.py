@@ -1,4 +1,4 @@
-"""Writes the part of docs/scaling.md on the policies over real verbs."""
+"""Writes the part of docs/design/scaling.md on the policies over real verbs."""
 
 import statistics
 

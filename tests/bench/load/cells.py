@@ -1,4 +1,4 @@
-"""The cells of bench-load: the work of one server and its clients in each."""
+"""The cells of the suite `load`: the work of one server and its clients in each."""
 
 from dataclasses import dataclass, field
 

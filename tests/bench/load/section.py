@@ -1,4 +1,4 @@
-"""Writes the part of docs/scaling.md on bench-load."""
+"""Writes the part of docs/design/scaling.md on the suite `load`."""
 
 from measure import spread
 from report.figures import number, table, with_spread

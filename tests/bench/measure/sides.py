@@ -74,10 +74,10 @@ def all_sides(faro_jar: Path) -> dict[str, Side]:
         return [faro_jar]
 
     def comets():
-        return [comet.jar()]
+        return [comet.jar(scenarios.COMET_OLD_VERSION)]
 
     def both():
-        return [comet.jar(), faro_jar]
+        return [comet.jar(scenarios.COMET_OLD_VERSION), faro_jar]
 
     return {
         "stock": Side(),

@@ -1,8 +1,8 @@
-"""Writes the part of docs/benchmarks.md on where the executors' CPU goes."""
+"""Writes the tables of `scale --profile`: where the executors' CPU goes."""
 
 from measure import samples, spread
 
-from .figures import NAMES, machine, number, table
+from .figures import NAMES, number, table
 
 WHAT = {
     samples.CODEC: "compressing, decompressing, hashes of blocks",
@@ -19,29 +19,6 @@ WITHOUT_SHUFFLE = (
     "These are estimates of one run, not bounds."
 )
 OF_A_SHUFFLE = (samples.CODEC, samples.WRITE, samples.READ, samples.TRANSPORT)
-
-
-def write(results):
-    parts = [
-        "## Where a job's CPU goes",
-        (
-            "The Spark workloads again, one side after the other, with `perf` on both executors: "
-            f"{results['rounds']} runs after {results['warm_ups']} to warm up. A part's CPU is its "
-            "share of the samples, of the median CPU of the runs, in seconds. The newest call of a "
-            "stack that is known decides (`tests/bench/measure/samples.py`). What Java's compiler "
-            "inlined counts for its caller, so the parts are accurate to some percent, and the "
-            "JVM's compilers have more or less to do from run to run."
-        ),
-        machine(results["machine"], results["command"], results["seconds"], results["quick"]),
-    ]
-    for name, sides in sorted(results["workloads"].items()):
-        parts += [f"### {name}", table_of(sides)]
-    parts += [
-        "### Without the shuffle",
-        WITHOUT_SHUFFLE,
-        without_shuffle(results["workloads"]),
-    ]
-    return "\n\n".join(parts)
 
 
 def seconds(measured):

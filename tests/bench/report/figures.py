@@ -28,6 +28,8 @@ NAMES = {
 }
 TINY, SMALL, LARGE = 1 << 10, 4 << 10, 64 << 10
 OTHERS_BEAR = 0.05
+# Of a guest, some of whose own processes may be counted.
+OTHERS_BEAR_GUEST = 0.2
 
 
 def number(value):
@@ -100,5 +102,30 @@ def machine(facts, command, seconds, quick):
             "harness, not a measurement**"
         )
     if quick:
+        lines.append("- **a smoke run: few and short rounds**")
+    return "\n".join(lines)
+
+
+def without_spark(results, guest=""):
+    """Says the same of a measurement of native programs, on this machine or in a guest."""
+    facts = results["machine"]
+    lines = [
+        (
+            f"- machine: {facts['cpu']}, {facts['cores']} cores, {facts['memory']}, "
+            f"Linux {facts['kernel']}{guest}; Faro {facts['revision']}"
+        ),
+        (
+            f"- measured on {facts['date']} by `{results['command']}` in "
+            f"{results['seconds'] / 60:.1f} min, {results['rounds']} rounds; load average before: "
+            f"{facts['load']:.1f}, other processes used {facts['others'] * 100:.0f} % of the "
+            "machine meanwhile"
+        ),
+    ]
+    if facts["others"] > OTHERS_BEAR_GUEST:
+        lines.append(
+            "- **provisional: other work was running on this machine, and it may have disturbed "
+            "one side of a round and not the next**"
+        )
+    if results["quick"]:
         lines.append("- **a smoke run: few and short rounds**")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md on other shuffles, measured in turn with Faro."""
+"""Writes the part of docs/benchmarks on other shuffles, measured in turn with Faro."""
 
 from measure import spread
 from measure.spread import ratio

@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md with authentication and encryption on, for every side."""
+"""Writes the part of docs/benchmarks with authentication and encryption on, for every side."""
 
 from measure.spread import ratio
 
@@ -35,7 +35,7 @@ def write(results):
                 "is `spark.network.crypto.cipher=AES/GCM/NoPadding`. *Faro tcp, sealed* is "
                 "AES-256-GCM. *Faro tcp* and *Netty* are in the clear, for comparison. How it is "
                 "measured: as in the sections above. Between executors of one host Faro uses "
-                "shared memory, whose bytes are not encrypted (docs/security.md); so the "
+                "shared memory, whose bytes are not encrypted (docs/user/security.md); so the "
                 "workloads show Faro on TCP too."
             ),
             machine(

@@ -1,4 +1,4 @@
-"""Writes the section of docs/benchmarks.md on row blocks."""
+"""Writes the section of docs/benchmarks on row blocks."""
 
 from report.figures import machine, table
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Container
 from pathlib import Path
 
 import parts
+import suite
 from measure import machine, samples, workloads
 from report import cpu_section
 from report.figures import machine as of_machine
@@ -31,7 +31,7 @@ def measure(place: parts.Place, names: list[str], sides: list[str]) -> None:
     now = {
         "machine": {**facts, "others": others.share()},
         "seconds": time.monotonic() - started,
-        "command": " ".join(["tests/bench/scale/run", *sys.argv[1:]]),
+        "command": suite.command("scale"),
         "quick": place.divisor != 1,
         "tables": place.tables.name,
         "queries": found,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 
 import parts
+import suite
 from measure import ladder, links, machine, shapes, spread
 from report.figures import NAMES, table, with_spread
 from report.figures import machine as of_machine
@@ -45,7 +45,7 @@ def measure(place: parts.Place, gigabits: float) -> None:
     results = {
         "machine": {**facts, "others": others.share()},
         "seconds": time.monotonic() - started,
-        "command": " ".join(["tests/bench/scale/run", *sys.argv[1:]]),
+        "command": suite.command("scale"),
         "quick": quick,
         "gigabits": gigabits,
         "one_connection": speed,

@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md on hosts with links of a limited rate, and on one host."""
+"""Writes the part of docs/benchmarks on hosts with links of a limited rate, and on one host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write(heats: list, quick: bool) -> str:
             "after the same warm-up; B2 is the repartition of 24 million narrow rows (the "
             "median of 3 runs)."
         ),
-        machine(facts, "tests/bench/scale/run --links", seconds, quick),
+        machine(facts, "tests/bench/run scale --links", seconds, quick),
         _speeds(heats, kinds),
         table(_head(), [row for kind in kinds for row in _rows(heats, kind)]),
         "### Where Faro is worse than stock Spark, by kind of link",

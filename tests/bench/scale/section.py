@@ -1,4 +1,4 @@
-"""Writes the part of docs/benchmarks.md on TPC-DS at scale factor 10 and on large shuffles."""
+"""Writes the part of docs/benchmarks on TPC-DS at scale factor 10 and on large shuffles."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write(heats: list, quick: bool) -> str:
             "lowest and highest in parentheses where there are several. CPU is the sum of "
             "both executor processes, with their compilers."
         ),
-        machine(facts, "tests/bench/scale/run", seconds, quick),
+        machine(facts, "make bench SUITE=scale", seconds, quick),
         _heats(heats),
     ]
     most = max(sum(side in s for s in queries.values()) for side in sides if side != "stock")

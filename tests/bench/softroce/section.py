@@ -1,15 +1,12 @@
-"""Writes the part of docs/benchmarks.md on RDMA on SoftRoCE."""
+"""Writes the part of docs/benchmarks on RDMA on SoftRoCE."""
 
 from measure import spread
 from measure.spread import ratio
-from report.figures import number, table, with_spread
+from report.figures import number, table, with_spread, without_spark
 
 NAMES = {"perftest": "perftest", "ucx": "UCX", "faro": "Faro", "faro-spin": "Faro `--spin`"}
 SIZES = {4096: "4 KB", 65536: "64 KB", 1048576: "1 MB"}
 LARGE = 65536
-# Above this share of the machine, other processes disturbed the measurement (some of the guest's
-# own processes may be counted).
-QUIET_SHARE = 0.2
 BANDWIDTH_AIM, LATENCY_AIM = 0.95, 1.1
 KEYS = {"bandwidth": "mb_per_second", "latency": "us"}
 COUNTERS = ("posts", "work_requests", "completions", "wakeups", "poll_calls")
@@ -39,7 +36,7 @@ def write(results):
                 "median of a round's transfers: half of the round trip for writes, all of it "
                 "for reads."
             ),
-            facts(results),
+            without_spark(results, "; guest of 2 processors and 4 GiB"),
             "### Aims",
             aims(cells),
             "### Where Faro is behind",
@@ -57,31 +54,6 @@ def write(results):
             costs(cells),
         ]
     )
-
-
-def facts(results):
-    machine = results["machine"]
-    lines = [
-        (
-            f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory']}, "
-            f"Linux {machine['kernel']}; guest of 2 processors and 4 GiB"
-        ),
-        f"- software: Faro {machine['revision']}",
-        (
-            f"- measured on {machine['date']} by `{results['command']}` in "
-            f"{results['seconds'] / 60:.0f} min, {results['rounds']} rounds; load average before: "
-            f"{machine['load']:.1f}, other processes used {machine['others'] * 100:.0f} % of the "
-            "machine meanwhile"
-        ),
-    ]
-    if machine["others"] > QUIET_SHARE:
-        lines.append(
-            "- **provisional: other work was running on this machine, and it may have "
-            "disturbed one tool of a round and not the next**"
-        )
-    if results["quick"]:
-        lines.append("- **a smoke run: few and short rounds**")
-    return "\n".join(lines)
 
 
 def rounds(cells, tool, operation, mode, size):

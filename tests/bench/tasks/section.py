@@ -1,4 +1,4 @@
-"""Writes the section of docs/benchmarks.md on many tiny tasks."""
+"""Writes the section of docs/benchmarks on many tiny tasks."""
 
 from measure import spread
 from report.figures import NAMES, machine, number, table, with_spread

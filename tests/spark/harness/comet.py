@@ -1,23 +1,27 @@
-"""Apache DataFusion Comet's jar, from Maven Central into the cache."""
+"""Apache DataFusion Comet's jars, from Maven Central into the cache."""
 
 import spark_home
 
-# The newest there is, for Spark 3.5 (scenarios.COMET_VERSION).
-VERSION = "0.12.0"
-ARTIFACT = f"org.apache.datafusion:comet-spark-spark3.5_2.12:{VERSION}"
+# By the Spark that each is for: the newest, and what there is for Spark 3.5.
+RELEASES = {
+    "4.1.4": ("spark4.1_2.13", "1.2.0"),
+    "3.5.9": ("spark3.5_2.12", "0.12.0"),
+}
 
 
-def jar():
-    """Fetched (70 MB) when it is missing."""
+def jar(spark):
+    """The one for a version of Spark; fetched (70 to 99 MB) when it is missing."""
+    flavour, version = RELEASES[spark]
     place = spark_home.cache_root() / "comet"
-    found = place / f"comet-spark-spark3.5_2.12-{VERSION}.jar"
+    found = place / f"comet-spark-{flavour}-{version}.jar"
     if not found.exists():
-        spark_home.say(f"  Comet {VERSION}: fetching (70 MB) ...")
-        part = place / f".{VERSION}.part"
+        spark_home.say(f"  Comet {version}: fetching (70 to 99 MB) ...")
+        part = place / f".{version}.part"
+        artifact = f"org.apache.datafusion:comet-spark-{flavour}:{version}"
         spark_home.run(
             [
                 *("mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"),
-                *(f"-Dartifact={ARTIFACT}", f"-DoutputDirectory={part}"),
+                *(f"-Dartifact={artifact}", f"-DoutputDirectory={part}"),
             ]
         )
         (part / found.name).rename(found)

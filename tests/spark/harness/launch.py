@@ -203,7 +203,7 @@ def program_of(scenario, jobs_jar, scratch):
 def jars_beside(scenario, jobs_jar, place):
     """The jars beside Faro's: the scenario's shuffle manager, another version, and what a Python
     program calls."""
-    found = [comet.jar()] if scenario.comet else []
+    found = [comet.jar(scenario.version)] if scenario.comet else []
     if scenario.other_version == "jars":
         found.append(place / "other.jar")
     needs_jobs = scenario.python or scenario.behind.startswith("io.faro.e2e.")

@@ -76,7 +76,7 @@ fn why_not(totals: &StageFigures, gain: Gain) -> (Reason, String) {
     }
 }
 
-/// The answer for an application for which the estimate does not hold.
+/// The answer for an application without a valid estimate.
 pub fn unfit(app: &LoggedApplication) -> Option<AdviceAnswer> {
     let manager = app.properties.get("spark.shuffle.manager");
     let faro = |value: &str| value.contains("io.faro.spark");
@@ -89,7 +89,7 @@ pub fn unfit(app: &LoggedApplication) -> Option<AdviceAnswer> {
     {
         let text = format!(
             "Cannot say: the run used another shuffle, spark.shuffle.manager={manager}, and the \
-             measurements are against Spark's own; docs/compatibility.md says how Faro works behind it"
+             measurements are against Spark's own; docs/user/compatibility.md says how Faro works behind it"
         );
         return Some((AdviceVerdict::CannotSay, Reason::OtherShuffle, text));
     }

@@ -13,7 +13,7 @@ Exit codes:
 
 The logs are those that Spark writes with spark.eventLog.enabled=true, of a run without Faro.
 One application is shown in detail, several as a table with the largest savings first.
-docs/advise.md explains the estimate.")]
+docs/user/advise.md explains the estimate.")]
 pub struct AdviseArgs {
     /// An event log of Spark, the folder of a rolling one (eventlog_v2_*), or a folder with logs in it or below
     #[arg(required = true, value_name = "LOG")]

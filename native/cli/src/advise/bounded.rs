@@ -1,4 +1,4 @@
-//! Lists and maps of a line, of which a bounded part is held. A line of 64 MiB can list 33 million numbers.
+//! Lists and maps of a line, held up to a bound. A line of 64 MiB can list 33 million numbers.
 
 use super::plain::{self, PlainName};
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -14,7 +14,7 @@ const MAX_PARENTS: usize = 1_000;
 /// Parents of all stages of one line, and of an application.
 pub const MAX_ALL_PARENTS: usize = 500_000;
 
-/// The properties that are looked at, of the application and of jobs.
+/// The properties of applications and jobs that are used.
 const KEPT: [&str; 8] = [
     "spark.master",
     "spark.shuffle.manager",
@@ -73,7 +73,7 @@ fn numbers<'de, D: Deserializer<'de>>(from: D, most: usize) -> Result<Vec<u64>, 
     Ok(kept)
 }
 
-/// What is used of a stage's RDDs.
+/// The used part of a stage's RDDs.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct StageRdds {
     /// The RDD that the stage computes. The others of a stage are its ancestors, which were made before it.
@@ -113,7 +113,7 @@ impl<'de> Deserialize<'de> for StageRdds {
     }
 }
 
-/// The properties that are looked at.
+/// The used properties.
 #[derive(Debug, Default)]
 pub struct KeptProperties(BTreeMap<&'static str, String>);
 
@@ -124,7 +124,7 @@ impl KeptProperties {
     }
 }
 
-/// A key that is looked at, as far as it is one.
+/// A key, if it is a used one.
 struct KeptKey(Option<&'static str>);
 
 impl<'de> Deserialize<'de> for KeptKey {

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-/// The columns of the terminal; without one, no line is too long.
+/// Returns the terminal's width; unlimited without a terminal.
 pub fn width() -> usize {
     let mut size = libc::winsize {
         ws_row: 0,
@@ -16,7 +16,7 @@ pub fn width() -> usize {
     // SAFETY: TIOCGWINSZ writes one winsize to the address, which is that of `size`.
     let result = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
     match usize::from(size.ws_col) {
-        // A terminal that does not know its size.
+        // The terminal has no known size.
         0 => 80,
         columns if result == 0 => columns,
         _ => 80,

@@ -1,9 +1,9 @@
-//! Measured savings: the only table of constants of the model. docs/advise.md has the same.
+//! Measured savings: the only table of constants of the model.
 //!
 //! From docs/benchmarks.md: "Scale factor 10" (Spark 4.3.0, Faro fbd4388, 2026-11-25; and Faro f2e82702,
 //! 2026-11-26, with the event logs of both sides) for the rows of Spark SQL; "Spark workloads" (Faro 64526d9,
 //! 2026-11-25), side "Faro" against "stock Spark"; "Transport ladder" (Faro 9c2a235, 2026-11-21), 8 clients,
-//! Faro tcp against Netty; and "TPC-DS queries" (Faro 435d1c7, 2026-11-23) for what is not told from nothing.
+//! Faro tcp against Netty; and "TPC-DS queries" (Faro 435d1c7, 2026-11-23) for the least saving that counts.
 
 /// Seconds of tasks for one unit: the lower end, the expected value and the upper end.
 #[derive(Debug, Clone, Copy, serde::Serialize)]
@@ -47,7 +47,7 @@ pub const NARROW_BYTE_READ: CostRange = range(3e-9, 7.5e-9, 17e-9);
 pub const NARROW_ROW: f64 = 64.0;
 /// A remote byte of wide rows, or of rows that Spark does not compress. B1: 0.29 s less on 2 cores for 404 MB.
 pub const WIDE_REMOTE_BYTE: CostRange = range(0.5e-9, 1.2e-9, 1.7e-9);
-/// A byte of such rows that is written. B1: no time less for 808 MB; its CPU profile says more.
+/// A written byte of such rows. B1: no time less for 808 MB; its CPU profile says more.
 pub const WIDE_BYTE_WRITTEN: CostRange = range(0.0, 0.1e-9, 0.7e-9);
 /// A remote byte of other shuffles. Ladder, 64 KB to 16 MB.
 pub const OTHER_REMOTE_BYTE: CostRange = range(0.0, 0.15e-9, 0.3e-9);
@@ -63,8 +63,8 @@ pub const WAIT_SAVED: [(f64, f64); 5] = [
     (f64::INFINITY, 0.2),
 ];
 
-/// No stage of a workload lost more of its time than B2's that reads.
+/// The largest saving measured in a stage: B2's reading stage.
 pub const MAX_STAGE_SHARE: f64 = 0.7;
-/// Below this part of a job's time nothing is promised: TPC-DS at scale factor 1, with 0.98 of stock
-/// Spark's time, lay within its spread.
+/// Savings below this part of a job's time count as none: TPC-DS at scale factor 1 took 0.98 of stock
+/// Spark's time, which is within the spread.
 pub const NOTICEABLE: f64 = 0.04;

@@ -33,7 +33,7 @@ pub struct StageFigures {
     pub bytes_written: u64,
     pub rows_written: u64,
     pub write_ms: f64,
-    /// From what the stages read that follow: a log does not say how many blocks were written.
+    /// From the reads of later stages: a log does not count written blocks.
     pub blocks_written: f64,
     /// Spark SQL's rows, which Faro's own reader and writer serve.
     pub reads_rows: bool,
@@ -86,8 +86,8 @@ impl StageFigures {
         one
     }
 
-    /// Adds what can be added: not names, times of day and kinds. A damaged log may have any number, and the
-    /// largest stands for all that are larger.
+    /// Adds what can be added: not names, times of day and kinds. Sums saturate, because a damaged log may
+    /// have any number.
     pub fn plus(&mut self, other: &Self) {
         let sums = [
             (&mut self.tasks, other.tasks),

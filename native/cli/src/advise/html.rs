@@ -50,7 +50,7 @@ pub fn page(all: &[Advice], unread: &Problems) -> String {
     }
     html.push_str("<p class=\"soft\">An estimate from ");
     html.push_str(&escaped(super::constants::MEASURED));
-    html.push_str("; docs/advise.md explains it.</p></body></html>\n");
+    html.push_str("; docs/user/advise.md explains it.</p></body></html>\n");
     html
 }
 

@@ -46,7 +46,7 @@ impl<R: BufRead> LogLines<R> {
         }
     }
 
-    /// The next line; `read` says which events are read.
+    /// The next line; `read` selects the events to parse.
     pub fn next(&mut self, read: impl Fn(&str) -> bool) -> io::Result<LogLine<'_>> {
         self.number += 1;
         self.buffer.clear();
@@ -67,7 +67,7 @@ impl<R: BufRead> LogLines<R> {
                 let start = &self.buffer[..self.buffer.len().min(PREFIX.len())];
                 let event = PREFIX.starts_with(start);
                 if self.number == 1 && !event {
-                    // A file of something else, which may have no lines at all, is not read further.
+                    // Another kind of file, perhaps without lines, is not read further.
                     return Ok(LogLine::Foreign(text));
                 }
                 let cut = self.skip()?;

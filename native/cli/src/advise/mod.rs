@@ -2,7 +2,7 @@
 //!
 //! `source` finds, opens and decompresses; `lines`, `event` and `bounded` read; `reader` and `figures` add up, and
 //! `writers` finds which stages wrote what a stage read. `model` estimates with `constants`, `answer` decides and
-//! `report` holds it; `text`, `ranking` and `html` show. `plain` keeps names harmless. docs/advise.md explains it.
+//! `report` holds it; `text`, `ranking` and `html` show. `plain` keeps names harmless. docs/user/advise.md explains it.
 
 mod answer;
 mod args;
@@ -49,12 +49,12 @@ pub enum AdviseError {
     Page { path: PathBuf, error: io::Error },
 }
 
-/// What was read of all logs.
+/// The contents of all logs.
 #[derive(Default)]
 struct AdvisedLogs {
     all: Vec<Advice>,
     unread: Problems,
-    /// Applications with another id than the one that was asked for, and the ids of some.
+    /// Number of applications with another id than requested, and some of their ids.
     others: u64,
     other_ids: Vec<String>,
     problems: u64,

@@ -5,7 +5,7 @@ use super::constants::CostRange;
 use super::figures::StageFigures;
 use serde::Serialize;
 
-/// Why Faro would save time, or would not, or why that cannot be said. A stage has one of the first five.
+/// The reason of an estimate. A stage has one of the first five.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {

@@ -1,6 +1,6 @@
 //! Names from logs and folders as plain text.
 //!
-//! Whoever names an application, a stage or a file could otherwise steer the terminal that shows it.
+//! Otherwise the name of an application, a stage or a file could control the terminal that shows it.
 
 use serde::de::{Deserializer, Visitor};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ const MAX_NAME: usize = 160;
 /// Letters of a path or a message that are shown.
 const MAX_TEXT: usize = 400;
 
-/// The text without what terminals obey, and not longer than `most` letters.
+/// Returns at most `most` letters of the text, without control sequences.
 fn harmless(text: &str, most: usize) -> String {
     let letter = |c: char| match c {
         '\t' | '\n' | '\r' => ' ',
@@ -38,7 +38,7 @@ pub fn path(path: &Path) -> String {
     message(&path.to_string_lossy())
 }
 
-/// A name of a log, of which no more is held than is shown.
+/// A name in a log, held only as far as it is shown.
 #[derive(Debug, Default)]
 pub struct PlainName(pub String);
 
@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for PlainName {
     }
 }
 
-/// What `of` says of a text; null is the empty one. The text itself is not kept.
+/// The result of `of` for a text, which is not kept; null counts as empty.
 pub fn text<'de, D: Deserializer<'de>, T>(from: D, of: fn(&str) -> T) -> Result<T, D::Error> {
     struct PlainText<T>(fn(&str) -> T);
     impl<T> Visitor<'_> for PlainText<T> {

@@ -1,4 +1,4 @@
-//! What cannot be read, with its file and line.
+//! Unreadable parts of a log, with file and line.
 
 use super::plain;
 use serde::ser::{Serialize, SerializeStruct, Serializer};

@@ -28,7 +28,7 @@ pub const TITLES: [&str; 7] = [
     "application",
 ];
 
-/// What a row shows, in the order of the titles.
+/// The cells of a row, in the order of the titles.
 pub fn cells(a: &Advice) -> [String; 7] {
     let gain = [a.gain.expected, a.gain.low, a.gain.high].map(|part| 100.0 * part);
     let [expected, low, high] = gain;
@@ -87,9 +87,9 @@ pub fn write(out: &mut impl Write, all: &[Advice]) -> io::Result<()> {
     )
 }
 
-/// Cuts ids and names to what the other columns leave: of an id the end is shown, which tells it from others.
+/// Cuts ids and names to the width that other columns leave. An id keeps its end, which is unique.
 fn fit(rows: &mut [Vec<String>], terminal: usize) {
-    // What a narrow terminal shows at least.
+    // The least that a narrow terminal shows.
     const NAME: usize = 13;
     const ID: usize = 11;
     let letters = |text: &String| text.chars().count();
@@ -117,7 +117,7 @@ pub fn csv(out: &mut impl Write, all: &[Advice]) -> io::Result<()> {
         "application,id,spark,jobs_s,shuffle_part,saves_expected,saves_low,saves_high,why,verdict,log"
     )?;
     for a in all {
-        // The names that JSON has, too.
+        // The same names as in JSON.
         let why = serde_json::to_string(&a.why)?;
         let verdict = serde_json::to_string(&a.verdict)?;
         writeln!(
@@ -139,7 +139,7 @@ pub fn csv(out: &mut impl Write, all: &[Advice]) -> io::Result<()> {
     Ok(())
 }
 
-/// A spreadsheet would take a name that starts so for a formula.
+/// A spreadsheet would read a name with such a start as a formula.
 fn field(text: &str) -> String {
     let text = match text.starts_with(['=', '+', '-', '@']) {
         true => format!("'{text}"),

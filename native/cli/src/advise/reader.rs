@@ -1,5 +1,5 @@
-//! Reads a log into the figures of its application. What cannot be read becomes a problem with file and
-//! line, and the rest is used.
+//! Reads a log into the figures of its application. An unreadable line becomes a problem with file and
+//! number; the rest is used.
 
 use super::event::{self, is_read};
 use super::figures::LoggedApplication;
@@ -16,7 +16,7 @@ use std::path::Path;
 const MAX_PROBLEMS: usize = 8;
 const BUFFER_BYTES: usize = 1 << 18;
 
-/// Why the figures are not of the whole application.
+/// Why the figures cover only a part of the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingPart {
     StillRuns,
@@ -31,17 +31,16 @@ pub struct LogContent {
     pub log: String,
     pub application: LoggedApplication,
     pub problems: Problems,
-    /// Lines of events, of which most are not needed.
+    /// Lines of events; most are not needed.
     pub events: u64,
     pub missing: Option<MissingPart>,
-    /// The log is of an application that still ran, and ends where it was copied.
+    /// The application still ran when its log was copied.
     pub in_progress: bool,
-    /// It is of another application than the one that was asked for, and was not read further.
+    /// The log belongs to another application than requested, and was not read further.
     pub unwanted: bool,
 }
 
 impl LogContent {
-    /// Returns whether there is anything to report.
     pub fn has_figures(&self) -> bool {
         self.events > 0
     }
@@ -58,7 +57,7 @@ impl LogContent {
     }
 }
 
-/// Reads a log; `id`: only if its application's id ends so.
+/// Reads a log; with `id`, only if its application's id ends with it.
 pub fn read(log: &Log, id: Option<&str>) -> LogContent {
     let mut result = LogContent {
         log: log
@@ -134,7 +133,7 @@ fn read_file(result: &mut LogContent, path: &Path, may_be_cut: bool, id: Option<
             Ok(LogLine::Foreign(text)) => {
                 let first = result.events == before && lines.number == 1;
                 result.problem(path, lines.number, ProblemKind::Foreign(text));
-                // A file of something else has no events further down.
+                // Another kind of file: it has no events further down.
                 if first {
                     break;
                 }

@@ -46,7 +46,7 @@ pub struct Advice {
     pub job_ms: i64,
     /// The part of that time in which stages ran that shuffle.
     pub shuffle_share: f64,
-    /// Share of the time of all jobs, as far as the log has them; 0 where there is no estimate.
+    /// Share of the time of all jobs in the log; 0 without an estimate.
     pub gain: Gain,
     pub verdict: AdviceVerdict,
     pub why: Reason,
@@ -55,7 +55,7 @@ pub struct Advice {
     pub settings: Vec<String>,
     pub totals: StageFigures,
     pub stages: Vec<StageAdvice>,
-    /// Stages that shuffle and are no longer held.
+    /// Number of shuffling stages that were dropped.
     #[serde(skip)]
     pub more_stages: usize,
     pub groups: Vec<GroupAdvice>,
@@ -124,8 +124,8 @@ impl Advice {
         }
     }
 
-    /// Keeps the stages with most bytes of shuffle, in the order of their numbers. With many logs, memory is
-    /// for what is shown of each.
+    /// Keeps the stages with most bytes of shuffle, in the order of their numbers. This bounds the
+    /// memory of many logs.
     pub fn keep_largest(&mut self, max: usize) {
         let moved = |s: &StageAdvice| {
             let figures = &s.figures;

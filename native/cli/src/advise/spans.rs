@@ -1,7 +1,7 @@
-//! Times that jobs and stages took together, when some ran at once.
+//! Total times of jobs and stages that may run at once.
 
-/// The union of intervals, in milliseconds. Its memory is bounded: long after each other, intervals
-/// become a sum.
+/// The union of intervals, in milliseconds. Its memory is bounded: old intervals are merged
+/// into a sum.
 #[derive(Debug, Default, Clone)]
 pub struct Union {
     spans: Vec<(i64, i64)>,
@@ -14,7 +14,7 @@ const MAX_SPANS: usize = 1024;
 
 impl Union {
     pub fn add(&mut self, from: i64, to: i64) {
-        // What is settled is not counted again.
+        // The settled part is already counted.
         let from = from.max(self.until);
         if to <= from {
             return;
@@ -23,7 +23,7 @@ impl Union {
         if self.spans.len() >= MAX_SPANS {
             self.merge();
             if self.spans.len() >= MAX_SPANS / 2 {
-                // Logs are written in the order of time, so that the oldest intervals are complete.
+                // Logs are written in order of time, so the oldest intervals are complete.
                 for (from, to) in self.spans.drain(..MAX_SPANS / 4) {
                     self.settled += to - from;
                     self.until = to;
@@ -54,15 +54,15 @@ impl Union {
 pub struct WeightedSpan {
     pub from: i64,
     pub to: i64,
-    /// In thousandths. Whole numbers, so that nothing is left of an interval that has ended.
+    /// In thousandths. Integers, so that ended intervals leave no rounding error.
     pub weight: u64,
 }
 
 /// Divides each moment among the intervals that contain it, by their weights. Returns the milliseconds
 /// of each interval; their sum is the length of the union.
 ///
-/// An interval's part of a moment is its weight times what one unit gets, so that the sum of the latter
-/// up to each edge is enough: no pair of intervals is looked at.
+/// An interval's part of a moment is its weight times one unit's part. So a running sum of the unit's
+/// part at each edge is enough, and no pair of intervals is compared.
 pub fn shares(intervals: &[WeightedSpan]) -> Vec<f64> {
     let mut edges: Vec<(i64, bool, usize)> = Vec::with_capacity(2 * intervals.len());
     for (i, one) in intervals.iter().enumerate() {
@@ -73,7 +73,7 @@ pub fn shares(intervals: &[WeightedSpan]) -> Vec<f64> {
     }
     edges.sort_unstable();
     let (mut active, mut weight, mut now) = (0_usize, 0_u128, 0_i64);
-    // Milliseconds so far for a unit of weight, and, while no active interval has any, for each interval.
+    // Milliseconds per unit of weight so far, and per interval while all active weights are 0.
     let (mut for_unit, mut for_each) = (0.0, 0.0);
     let mut result = vec![0.0; intervals.len()];
     for (at, starts, i) in edges {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The same, moment by moment.
+    /// The expected result, computed moment by moment.
     fn slow_shares(intervals: &[WeightedSpan]) -> Vec<f64> {
         let mut result = vec![0.0; intervals.len()];
         for now in 0..150 {
@@ -151,7 +151,7 @@ mod tests {
         }
         assert!(union.spans.capacity() <= 2 * MAX_SPANS);
         assert_eq!(union.millis(), 300_000);
-        // One that overlaps what is settled already.
+        // Overlaps the settled part.
         union.add(0, 1_000_000);
         assert!(union.millis() <= 1_000_000);
     }

@@ -1,4 +1,4 @@
-//! Which stages wrote what a stage read.
+//! Finds the stages that wrote a stage's input.
 
 use super::figures::StageFigures;
 use std::collections::{BTreeMap, HashMap};

@@ -16,7 +16,7 @@ impl Log for LineLogger {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let time = time(now.map_or(0, |now| now.as_secs()));
             let text = record.args().to_string().replace('\n', "\\n");
-            // A log that cannot be written is no reason to stop.
+            // The daemon continues if its log cannot be written.
             let _ = writeln!(std::io::stderr(), "{time} {} {text}", record.level());
         }
     }
@@ -24,7 +24,7 @@ impl Log for LineLogger {
     fn flush(&self) {}
 }
 
-/// Lines from INFO on; once in a process.
+/// Installs the logger for INFO and above; call it once in a process.
 pub fn install() {
     if log::set_logger(&LineLogger).is_ok() {
         log::set_max_level(LevelFilter::Info);

@@ -25,10 +25,10 @@ pub enum ServeError {
 /// Serves until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// It cannot start, or its line cannot be written.
+/// Fails if the daemon cannot start or its line cannot be written.
 pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
     logger::install();
-    // Before the first thread, so that all of them leave the signals to this one.
+    // Blocked before any thread starts, so that only this thread receives signals.
     let signals = Signals::block().map_err(ServeError::Signals)?;
     let options = options(args);
     let users = options.users.clone();
@@ -96,7 +96,7 @@ fn options(args: &ServeArgs) -> Options {
     }
 }
 
-/// Whose executors are served, for the log.
+/// The users whose executors are served, for the log.
 fn served(users: &Users) -> String {
     match users {
         Users::Any => "executors of all users".to_owned(),
@@ -115,7 +115,8 @@ fn id(user: &User) -> Option<u32> {
     }
 }
 
-/// An address of another machine's side (address translation) cannot be listened on; then all are.
+/// Returns the address to listen on: all addresses if the announced one is not local (address
+/// translation).
 fn bind(address: IpAddr) -> IpAddr {
     match std::net::UdpSocket::bind((address, 0)) {
         Ok(_) => address,

@@ -20,14 +20,14 @@ impl fmt::Display for Signal {
     }
 }
 
-/// SIGTERM and SIGINT, which do nothing by themselves from now on.
+/// SIGTERM and SIGINT, blocked so that the main thread can wait for them.
 pub struct Signals(libc::sigset_t);
 
 impl Signals {
     /// Blocks the signals for the calling thread and those that it starts.
     ///
     /// # Errors
-    /// The system refuses.
+    /// Returns the system's error.
     pub fn block() -> io::Result<Self> {
         let mut set = MaybeUninit::uninit();
         // SAFETY: sigemptyset writes the whole set it is given a pointer to; it is initialised from then on, and the
@@ -47,7 +47,7 @@ impl Signals {
     }
 
     /// # Errors
-    /// The system refuses.
+    /// Returns the system's error.
     pub fn wait(&self) -> io::Result<Signal> {
         let mut signal = 0;
         // SAFETY: the set is initialised, and `signal` may be written.

@@ -35,7 +35,7 @@ pub enum Verb {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "The model, its limits and results: docs/scaling.md")]
+#[command(after_help = "The model, its limits and results: docs/design/scaling.md")]
 pub struct SimArgs {
     /// Number of endpoints (executors), each reading from every other one
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=4096))]

@@ -44,7 +44,7 @@ struct SimEndpoint {
     received: u64,
     /// Time of the last byte.
     done: Picos,
-    // The fields below are of the member's port of the switch.
+    // The member's port of the switch.
     /// Time at which the port's backlog is drained.
     port_free: Picos,
     /// Windows in the network towards it.
@@ -104,7 +104,7 @@ impl<'a> Engine<'a> {
         self.stats
     }
 
-    /// Handles the earliest event. Returns false if there is none.
+    /// Handles the earliest event. Returns false if no event remains.
     fn step(&mut self) -> bool {
         let Some((at, event)) = self.events.pop() else {
             return false;

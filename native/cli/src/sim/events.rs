@@ -1,4 +1,4 @@
-//! The events that are to come, in order of time.
+//! Future events, in order of time.
 //!
 //! Latency and timeout are constant, so requests on their way and timeouts come in order and need no
 //! heap: it holds only links, posts and windows in the network, not the many requests and timeouts.

@@ -1,4 +1,4 @@
-//! The flows of a run: what each of them has under way, and which of them have a permit.
+//! The flows of a run: their bytes in progress and their permits.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ pub struct Flows {
 }
 
 impl Flows {
-    /// Returns no flows, between `endpoints` endpoints.
+    /// Returns an empty set for `endpoints` endpoints.
     pub fn new(endpoints: usize) -> Self {
         Self {
             endpoints,
@@ -51,7 +51,7 @@ impl Flows {
         self.several.get(&self.pair(client, server)).copied()
     }
 
-    /// Opens a flow without bytes. `several` says whether its pair takes several requests.
+    /// Opens a flow without bytes. `several`: its pair takes several requests.
     pub fn open(&mut self, client: usize, server: usize, window: u32, several: bool) -> u32 {
         let flow = Flow {
             client: client as u16,

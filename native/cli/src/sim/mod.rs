@@ -1,5 +1,5 @@
 //! `faro sim`: simulates a shuffle of many endpoints under each policy. `engine` and `model` hold the
-//! model; docs/scaling.md lists its limits.
+//! model; docs/design/scaling.md lists its limits.
 
 mod args;
 mod engine;
@@ -55,8 +55,8 @@ pub fn run(args: &SimArgs, out: &mut impl Write) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Runs the policies in parallel, at most one for each processor. The result does not depend on the
-/// number of processors.
+/// Runs the policies in parallel, at most one per processor; the result does not depend on their
+/// number.
 fn simulate(args: &SimArgs, model: &Model, ideal: Picos) -> Result<Vec<PolicyFigures>, SimError> {
     let bars = match io::stderr().is_terminal() {
         true => MultiProgress::new(),

@@ -63,7 +63,7 @@ fn one_application_in_words() {
     }
 }
 
-/// 300 applications in folders of folders, of which some gain much.
+/// 300 applications in nested folders; some gain much.
 fn many(place: &Place) {
     for i in 0..300_u64 {
         let made = SampleApplication {

@@ -6,7 +6,7 @@ use crate::collective::{self, CollectiveService, Dispatch};
 use crate::command::{CommandHandler, CommandQueue, CommandService, SentCommand};
 use crate::config::Config;
 use crate::counters::EndpointCounters;
-use crate::fetch::{self, FetchService, RequestQueue};
+use crate::fetch::{self, FetchService, PlaceInOrder, RequestQueue};
 use crate::files::Catalog;
 use crate::loans::LentOutputs;
 use crate::memory::Memory;
@@ -16,7 +16,7 @@ use crate::schedule::{host_of, Exchange, ServerQueue};
 use crate::serve::{IoPool, ReturnedWork, ServeService};
 use crate::services::Services;
 use crossbeam_channel::Receiver;
-use faro_fabric::{EndpointId, Fabric, FabricKind, OwnIdentity};
+use faro_fabric::{EndpointId, Fabric, FabricKind, OwnIdentity, Waker};
 use faro_pool::{Pool, PoolOptions, Purpose, PAGE_BYTES};
 use faro_region::{ChunkCache, MAX_SLOTS};
 use faro_secure::{Secret, StaticKey};
@@ -157,11 +157,21 @@ impl Endpoint {
             let doorbell = Arc::clone(doorbell);
             pool.on_release(Box::new(move || doorbell.memory_returned()));
         }
-        let progress = |thread| {
+        let wakers = threads.iter().map(|thread| {
+            let doorbell = Arc::clone(&thread.doorbell);
+            Arc::new(move || doorbell.ring()) as Waker
+        });
+        let places = PlaceInOrder::of_each(wakers);
+        let progress = |(thread, place)| {
             let handler = handler.clone();
-            endpoint.progress_of(id, thread, handler, idle_timeout, connection_idle)
+            endpoint.progress_of(
+                id,
+                thread,
+                (place, handler),
+                (idle_timeout, connection_idle),
+            )
         };
-        let threads = threads.into_iter().map(progress).collect();
+        let threads = threads.into_iter().zip(places).map(progress).collect();
         Ok((endpoint, threads))
     }
 
@@ -169,15 +179,15 @@ impl Endpoint {
         &self,
         id: EndpointId,
         thread: Thread,
-        handler: Option<Arc<dyn CommandHandler>>,
-        request_timeout: Duration,
-        connection_idle: Duration,
+        (place, handler): (PlaceInOrder, Option<Arc<dyn CommandHandler>>),
+        (request_timeout, connection_idle): (Duration, Duration),
     ) -> Progress {
         let (memory, counters) = (&self.memory, &self.counters);
         let fetch = FetchService::new(
             Arc::clone(&self.queue),
             thread.fetch.1,
             Arc::clone(memory),
+            place,
             Arc::clone(counters),
         );
         let serve = ServeService::new(

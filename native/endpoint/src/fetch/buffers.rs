@@ -6,12 +6,13 @@
 //! 1. Memory is leased for whole blocks, all or none
 //!    ([`Stream::whole_blocks`](super::deliver::Stream)). An attempt that has it needs no more
 //!    memory to hand its blocks out.
-//! 2. Requests are served in the order in which they were made. The first one that gets no memory
-//!    stops the following ones, so that small blocks cannot overtake a large one for ever.
+//! 2. Requests are served in the order in which they were made, on all fabrics together
+//!    ([`PlaceInOrder`](super::PlaceInOrder)). The first one that gets no memory stops the following
+//!    ones, so that small blocks cannot overtake a large one for ever.
 //! 3. The one exception to rule 1 is the buffer that is sent with a request, before the lengths are
 //!    known. It has the size of the larger ones of the last replies, up to a page, and may hold the
-//!    beginning of a large block. While more than half of the arena is in use, requests are sent
-//!    without it. If only requests that hold such parts are left, or if no memory returns for a
+//!    beginning of a large block. While more than half of the arena is in use, or an older request
+//!    waits on another fabric, requests are sent without it. If only requests that hold such parts are left, or if no memory returns for a
 //!    while, the youngest of them are put back: their attempts end, and their blocks are asked for
 //!    again later.
 //! 4. A silent server keeps no memory from other servers, and requests to it are served last
@@ -43,13 +44,17 @@ pub(super) enum MemoryGrant {
 
 impl FetchService {
     /// Returns the buffer that is sent with a request. Returns `None` if more than half of the
-    /// arena is in use, if the server is silent, or if there is no connection.
+    /// arena is in use, if an older request of another fabric waits for memory, if the server is
+    /// silent, or if there is no connection.
     pub(super) fn first_buffer(
         &mut self,
         net: &mut Net,
         attempt: &mut Attempt,
     ) -> Option<RemoteBuffer> {
-        if self.memory.is_half_full(Purpose::Read) || self.heard.is_silent(attempt.connection) {
+        if self.memory.is_half_full(Purpose::Read)
+            || self.heard.is_silent(attempt.connection)
+            || self.order.is_held_back(attempt.request.id)
+        {
             return None;
         }
         let bytes = self
@@ -117,6 +122,25 @@ impl FetchService {
         }
     }
 
+    /// Returns whether a request gets no memory now because an older one of another fabric waits for
+    /// it. The thread is woken when that one has it.
+    pub(super) fn is_held_back(&mut self, request: u64) -> bool {
+        if !self.order.is_held_back(request) {
+            return false;
+        }
+        let first = self.first_in_line().map_or(request, |f| f.min(request));
+        self.order.publish(Some(first));
+        let is_held_back = self.order.is_held_back(request);
+        self.was_held_back |= is_held_back;
+        is_held_back
+    }
+
+    /// Publishes the oldest request that waits for memory. Called in each turn, before the thread
+    /// waits for events.
+    pub(crate) fn publish_first(&self) {
+        self.order.publish(self.first_in_line());
+    }
+
     /// Lets the attempt wait for room on its connection. It has the memory that it needs.
     pub(super) fn await_room(&mut self, id: u64) {
         if let Some(attempt) = self.attempts.get_mut(id) {
@@ -137,7 +161,8 @@ impl FetchService {
 
     /// Sends the requests that were put back, as soon as no older one waits for memory.
     pub(super) fn send_put_back(&mut self) {
-        let older = self.first_in_line();
+        let first = self.first_in_line().into_iter();
+        let older = first.chain(self.order.first_of_others()).min();
         while let Some(next) = self.put_back.first_entry() {
             if older.is_some_and(|first| first < *next.key()) {
                 return;
@@ -156,6 +181,9 @@ impl FetchService {
             let mut bytes = attempt.next_bytes();
             if bytes == 0 {
                 break MemoryGrant::Served;
+            }
+            if self.is_held_back(attempt.request.id) {
+                break MemoryGrant::NoMemory;
             }
             let Ok(leases) = self.memory.try_lease_all(bytes, Purpose::Read) else {
                 break MemoryGrant::NoMemory;
@@ -193,13 +221,14 @@ impl FetchService {
         memory_granted
     }
 
-    /// Frees memory when attempts that hold parts of blocks wait for each other or for a silent
-    /// server. Returns whether some gave up their memory.
+    /// Frees memory when attempts that hold parts of blocks wait for each other, for a silent
+    /// server, or for an older request of another fabric. Returns whether some gave up their memory.
     pub(super) fn relieve(&mut self, net: &mut Net, now: Instant) -> bool {
         let recently = |at: Instant| now.duration_since(at) < TICK;
-        let Some(first) = self.first_in_line() else {
+        let first = self.first_in_line();
+        if first.is_none() && self.shortage.others_wait_since().is_none() {
             return false;
-        };
+        }
         // Posted work will return memory, unless none has returned for a while: one slow or silent
         // peer must not make the others wait. Under traffic, the time of the last arrival saves the
         // search below.
@@ -216,12 +245,15 @@ impl FetchService {
         {
             return false;
         }
+        // The oldest request of all keeps what it has.
+        let oldest = first.filter(|first| !self.order.is_held_back(*first));
+        let is_younger = |request: u64| oldest != Some(request);
         let waits = |a: &Attempt| a.starved_since.is_some_and(|at| !recently(at));
         let awaiting = self.awaiting_memory.iter();
         let mut held: Vec<u64> = awaiting
             .filter(|(request, id)| {
                 let attempt = self.attempts.get(*id);
-                *request != first && attempt.is_some_and(|a| waits(a) && a.holds_part())
+                is_younger(*request) && attempt.is_some_and(|a| waits(a) && a.holds_part())
             })
             .map(|(_, id)| *id)
             .collect();
@@ -234,10 +266,13 @@ impl FetchService {
         !youngest.is_empty()
     }
 
-    /// Returns whether an attempt in line has waited for memory for a while and none has returned.
+    /// Returns whether an attempt in line, or a request of another fabric, has waited for memory for
+    /// a while and none has returned.
     fn is_stuck(&self, now: Instant) -> bool {
         let is_long = |at: Instant| now.duration_since(at) >= RELIEF_WAIT;
-        is_long(self.shortage.memory_returned()) && self.is_waited_for(is_long)
+        is_long(self.shortage.memory_returned())
+            && (self.is_waited_for(is_long)
+                || self.shortage.others_wait_since().is_some_and(is_long))
     }
 
     /// Ends an attempt. Its request is sent again when no older one waits for memory.

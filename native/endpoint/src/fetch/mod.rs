@@ -19,6 +19,7 @@ mod checksum;
 mod completion;
 mod completion_sink;
 mod deliver;
+mod memory_order;
 mod overdue;
 mod pull;
 mod pull_service;
@@ -34,6 +35,7 @@ mod termination;
 mod write_service;
 
 pub use completion::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_QUEUES};
+pub(crate) use memory_order::PlaceInOrder;
 pub(crate) use queue::{AdmitError, FetchCommand, RequestQueue};
 pub(crate) use request::FetchRequest;
 pub(crate) use service::FetchService;

@@ -17,13 +17,13 @@ impl FetchService {
         let Some(mut attempt) = self.attempts.take_out(id) else {
             return MemoryGrant::Served;
         };
-        let connection = attempt.connection;
-        let waits_behind = self.awaiting_room.has_older(connection, attempt.request.id);
+        let (connection, request) = (attempt.connection, attempt.request.id);
+        let waits_behind = self.awaiting_room.has_older(connection, request);
         let posted = match attempt.pull() {
             // Older attempts wait for room on the connection. This one takes no memory while it
             // waits.
             Some((_, pull)) if waits_behind && pull.is_between_batches() => Err(NotPosted::NoRoom),
-            Some((stream, pull)) => self.post_reads(net, connection, id, stream, pull),
+            Some((stream, pull)) => self.post_reads(net, connection, (request, id), stream, pull),
             None => Ok(()),
         };
         if posted.is_ok() {
@@ -50,7 +50,7 @@ impl FetchService {
         &mut self,
         net: &mut Net,
         connection: ConnectionId,
-        id: u64,
+        (request, id): (u64, u64),
         stream: &Stream,
         pull: &mut Pull,
     ) -> Result<(), NotPosted> {
@@ -69,6 +69,9 @@ impl FetchService {
         }
         if !pull.is_between_batches() {
             return Ok(());
+        }
+        if pull.reserved.is_empty() && self.is_held_back(request) {
+            return Err(NotPosted::NoMemory);
         }
         if pull.spare.is_none() {
             pull.spare = Some(self.lease(pull.versions_bytes())?);

@@ -3,6 +3,7 @@
 use super::attempts::Attempts;
 use super::awaiting_room::AwaitingRoom;
 use super::busy_servers::BusyServers;
+use super::memory_order::PlaceInOrder;
 use super::pulls::Pulls;
 use super::queue::{FetchCommand, RequestQueue};
 use super::request::FetchRequest;
@@ -34,6 +35,10 @@ pub(crate) struct FetchService {
     /// The attempts that wait for arena memory, as pairs of the request's id and the id on the
     /// wire; the oldest request is first.
     pub(super) awaiting_memory: BTreeSet<(u64, u64)>,
+    /// The place of this thread among all that wait for memory.
+    pub(super) order: PlaceInOrder,
+    /// True if a request was refused memory because an older one of another fabric waits for it.
+    pub(super) was_held_back: bool,
     /// The attempts that wait for room in the queue of their connection.
     pub(super) awaiting_room: AwaitingRoom,
     /// Requests whose attempts gave up their memory, by id; the oldest is first.
@@ -56,6 +61,7 @@ impl FetchService {
         queue: Arc<RequestQueue>,
         commands: Receiver<FetchCommand>,
         memory: Arc<Memory>,
+        order: PlaceInOrder,
         counters: Arc<EndpointCounters>,
     ) -> Self {
         // A block that begins inside a page extends into one more page.
@@ -73,6 +79,8 @@ impl FetchService {
             waiting: HashMap::default(),
             attempts: Attempts::default(),
             awaiting_memory: BTreeSet::new(),
+            order,
+            was_held_back: false,
             awaiting_room: AwaitingRoom::default(),
             put_back: BTreeMap::new(),
             any_taken: false,
@@ -135,6 +143,10 @@ impl ProgressService for FetchService {
                 FetchCommand::Start(request, route) => self.start(net, *request, &route),
                 FetchCommand::Cancel(request) => self.cancel(net, request),
             }
+        }
+        if std::mem::take(&mut self.was_held_back) {
+            self.offer_buffers(net);
+            self.send_put_back();
         }
     }
 
@@ -207,6 +219,8 @@ impl ProgressService for FetchService {
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
         self.shortage.arrived(self.memory.arrived(), now);
+        let first_of_others = self.order.first_of_others();
+        self.shortage.others_wait(first_of_others.is_some(), now);
         for connection in self.awaiting_room.connections() {
             self.has_room(net, connection);
         }
@@ -244,6 +258,8 @@ impl ProgressService for FetchService {
     }
 
     fn redirect_commands(&mut self) {
+        // Without a fabric no attempt is left.
+        self.order.publish(None);
         let put_back = std::mem::take(&mut self.put_back).into_values();
         for request in put_back.chain(self.busy_servers.take()) {
             self.queue.dispatch(request);

@@ -14,6 +14,8 @@ pub(super) struct Shortage {
     enough_arrived: (Instant, u64),
     /// The time at which an attempt in line last found no memory.
     short_at: Instant,
+    /// The time since which requests of other fabrics have waited for memory.
+    others_wait_since: Option<Instant>,
     /// True if the service, in this turn of its thread, has returned memory that a connection had
     /// no room for.
     gave_back: bool,
@@ -30,6 +32,7 @@ impl Shortage {
             memory_returned: now,
             enough_arrived: (now, 0),
             short_at: now,
+            others_wait_since: None,
             gave_back: false,
             own_return: false,
         }
@@ -68,6 +71,17 @@ impl Shortage {
     /// Notes that an attempt in line has found no memory.
     pub(super) fn found_none(&mut self) {
         self.short_at = clock::now();
+    }
+
+    /// Notes whether requests of other fabrics wait for memory.
+    pub(super) fn others_wait(&mut self, they_wait: bool, now: Instant) {
+        let since = self.others_wait_since.unwrap_or(now);
+        self.others_wait_since = they_wait.then_some(since);
+    }
+
+    /// Returns the time since which requests of other fabrics have waited for memory.
+    pub(super) fn others_wait_since(&self) -> Option<Instant> {
+        self.others_wait_since
     }
 
     /// Returns whether something has arrived for an attempt within the last tick.

@@ -48,10 +48,11 @@ impl FetchService {
         behind
     }
 
-    /// Returns whether attempts behind may have memory: half of the arena is free, or the shortage
-    /// is over.
+    /// Returns whether attempts behind may have memory: no request of another fabric waits, and half
+    /// of the arena is free or the shortage is over.
     pub(super) fn has_memory_for_those_behind(&self) -> bool {
-        !self.memory.is_half_full(Purpose::Read) || self.shortage.is_over()
+        self.order.first_of_others().is_none()
+            && (!self.memory.is_half_full(Purpose::Read) || self.shortage.is_over())
     }
 
     /// Returns the oldest request in line for memory.

@@ -29,7 +29,8 @@ impl Doorbell {
         })
     }
 
-    fn ring(&self) {
+    /// Wakes the thread.
+    pub(crate) fn ring(&self) {
         if !self.rung.swap(true, Ordering::AcqRel) {
             (self.waker)();
             // Against the fence in `wait`: either this thread sees `parked`, or that one sees `rung`.

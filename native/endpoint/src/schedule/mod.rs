@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use usage::Usage;
 
 /// Fewest peers at once, however small the cluster: below, the round trips of a single peer leave the
-/// link idle. Not measured: `faro sim` loses with the three of 16 endpoints (docs/scaling.md).
+/// link idle. Not measured: `faro sim` loses with the three of 16 endpoints (docs/design/scaling.md).
 const MIN_PERMITS: usize = 4;
 
 /// Maximum number of members with which policy `Auto` sets no bound. With more, each endpoint would

@@ -42,11 +42,16 @@ pub struct VirtualServer {
 
 impl VirtualServer {
     pub fn start(theatre: &impl EndpointDriver, config: Config) -> Self {
+        Self::with(|resolver| theatre.endpoint(config, resolver))
+    }
+
+    /// Starts a server on the endpoint that `start` makes.
+    pub fn with(start: impl FnOnce(Resolver) -> Arc<Endpoint>) -> Self {
         let files: Rc<RefCell<HashMap<OutputId, OutputFiles>>> = Rc::default();
         let known = Rc::clone(&files);
         let resolver = move |id| Some(known.borrow().get(&id).cloned());
         Self {
-            endpoint: theatre.endpoint(config, Box::new(resolver)),
+            endpoint: start(Box::new(resolver)),
             dir: tempfile::tempdir().unwrap(),
             files,
         }

@@ -16,8 +16,8 @@
 //! all columns, so all ranks end with the same bits.
 //!
 //! To execute a plan, do the steps in order; within one step, first send from the values before the
-//! step, then apply what arrives, by ascending sender. There is no barrier: a rank may be steps ahead
-//! of ranks from which it receives nothing.
+//! step, then apply what arrives, by ascending sender. No barrier separates steps: a rank may be
+//! ahead of ranks from which it receives nothing.
 
 mod groups;
 mod plan;

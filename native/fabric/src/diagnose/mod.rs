@@ -24,7 +24,7 @@ pub enum Severity {
     Good,
     /// It works, and could be better.
     Note,
-    /// This host has no RDMA device: TCP is what it has.
+    /// This host has no RDMA device and uses TCP.
     NoDevice,
     /// Map outputs are lost with their executors; all else works.
     NoService,
@@ -42,7 +42,7 @@ pub struct Finding {
     pub level: Severity,
     /// The finding, with values.
     pub message: String,
-    /// The command that mends it, or what to do where there is none.
+    /// The command that mends it, or instructions if no command does.
     pub fix: Option<String>,
 }
 

@@ -7,9 +7,9 @@
 //!     +-- head bytes in: CRC -- head() --> PAYLOAD -- payload_end() --> HEAD
 //! ```
 //! Bytes come either through [`Inbound::feed`] (copied out of the staging buffer) or in place,
-//! into what [`Inbound::direct`] offers, followed by [`Inbound::landed`]. Where payload goes is
-//! asked anew for every run of bytes ([`Consumer::slot`]), because the memory can be revoked
-//! between two of them; without a slot the bytes are discarded.
+//! into the memory that [`Inbound::direct`] returns, followed by [`Inbound::landed`]. Each run of
+//! payload bytes asks [`Consumer::slot`] for its place, because the memory can be revoked between
+//! two runs; without a slot the bytes are discarded.
 //!
 //! Memory: a body's buffer grows with the bytes received (at most to twice their number), never to
 //! the length that a header claims.
@@ -63,8 +63,7 @@ pub(crate) trait Consumer {
     ) -> Result<Sink, CloseReason>;
     /// Returns memory for `length` bytes of the payload from `at` on; `None` discards them.
     fn slot(&mut self, sink: &Sink, at: usize, length: usize) -> Option<&mut [u8]>;
-    /// Handles the end of a payload of `length` bytes. `dropped` says that not all of them found a
-    /// slot.
+    /// Handles the end of a payload of `length` bytes. `dropped`: some had no slot.
     fn payload_end(
         &mut self,
         id: u64,
@@ -84,7 +83,7 @@ pub(crate) trait Consumer {
 enum InboundState {
     /// Header, and head if there is one.
     Head,
-    /// `body[..filled]` is there; longer only between `direct` and `landed`.
+    /// `body[..filled]` was received; `body` is longer only between `direct` and `landed`.
     Body { body: Vec<u8>, filled: usize },
     /// `filled` bytes of the payload came.
     Payload {

@@ -27,7 +27,6 @@ impl Outbound {
         self.frames.is_empty()
     }
 
-    /// Returns the number of frames that wait.
     pub(crate) fn len(&self) -> usize {
         self.frames.len()
     }
@@ -78,7 +77,7 @@ impl Outbound {
         self.sent += bytes;
     }
 
-    /// Removes the first frame if all of it was sent; returns what that ends.
+    /// Removes the first frame if all of it was sent; returns its completion.
     pub(crate) fn pop_sent(&mut self) -> Option<SendCompletion> {
         let front = self.frames.front()?;
         let length = front.length();
@@ -90,7 +89,7 @@ impl Outbound {
         Some(self.frames.pop_front()?.ends)
     }
 
-    /// Returns the operation at the head of the queue, if it is one.
+    /// Returns the operation at the head of the queue.
     pub(crate) fn next_work(&self) -> Option<&DeviceOperation> {
         match &self.frames.front()?.tail {
             FrameTail::Work(work) => Some(work),
@@ -98,7 +97,7 @@ impl Outbound {
         }
     }
 
-    /// Takes the operation that `next_work` shows, and what it ends.
+    /// Takes the operation at the head of the queue, and its completion.
     pub(crate) fn take_work(&mut self) -> Option<(DeviceOperation, SendCompletion)> {
         self.next_work()?;
         let frame = self.frames.pop_front()?;
@@ -147,7 +146,7 @@ impl Outbound {
         }
     }
 
-    /// Empties the queue; returns what had not ended, in order.
+    /// Empties the queue. Returns the completions of its frames, in order.
     pub(crate) fn abandon(&mut self) -> impl Iterator<Item = SendCompletion> + use<> {
         self.sent = 0;
         std::mem::take(&mut self.frames)

@@ -72,7 +72,6 @@ impl Frame {
         )
     }
 
-    /// Returns a frame with its own body.
     pub(crate) fn owned(kind: u8, id: u64, body: Vec<u8>, ends: SendCompletion) -> Self {
         let header = FrameHeader::for_body(kind, id, &body);
         let mut frame = Self::assemble(header, &[], FrameTail::Bytes(body));
@@ -137,7 +136,6 @@ impl Frame {
         self.inline + self.tail.length()
     }
 
-    /// Returns the header and the inline bytes.
     #[inline]
     pub(super) fn inline(&self) -> &[u8] {
         &self.head[..self.inline]

@@ -18,7 +18,7 @@ pub(crate) enum AcceptResult<S> {
     Refused,
     /// The peer ended the connection before it was accepted.
     Gone,
-    /// There is no further one for now.
+    /// No connection waits.
     Nothing,
 }
 

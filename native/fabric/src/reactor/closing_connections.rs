@@ -17,7 +17,7 @@ use std::io::{self, IoSliceMut};
 use std::net::Shutdown;
 use std::time::Instant;
 
-/// The lingering connections of one fabric, by number.
+/// The closing connections of one fabric, by number.
 pub(crate) struct ClosingConnections<D: Carrier> {
     connections: ByKey<ClosingConnection<D>>,
     /// `(time, connection)`.
@@ -43,7 +43,7 @@ impl<D: Carrier> ClosingConnections<D> {
     }
 
     /// Shuts the sending direction of a connection that ends in that phase. Returns false if the
-    /// connection is not to linger.
+    /// connection is to be dropped at once.
     pub(crate) fn takes(&self, phase: ConnectionPhase, socket: &D::Socket) -> bool {
         match phase {
             ConnectionPhase::OpenConnection => D::end_sending(socket),
@@ -86,7 +86,7 @@ impl<D: Carrier> ClosingConnections<D> {
         }
     }
 
-    /// Drops a connection's socket and what it left behind.
+    /// Drops a connection's socket and its close state.
     fn end(&mut self, connection: ConnectionId, common: &mut Common<D>) {
         let Some(ended) = self.connections.remove(&connection.0) else {
             return;
@@ -98,7 +98,6 @@ impl<D: Carrier> ClosingConnections<D> {
         }
     }
 
-    /// Ends all of them.
     pub(crate) fn end_all(&mut self, common: &mut Common<D>) {
         let all: Vec<u64> = self.connections.keys().copied().collect();
         for connection in all {
@@ -123,7 +122,7 @@ impl<D: Carrier> ClosingConnections<D> {
     }
 }
 
-/// One of them.
+/// A connection whose sending direction is shut down.
 struct ClosingConnection<D: Carrier> {
     socket: D::Socket,
     deadline: Instant,

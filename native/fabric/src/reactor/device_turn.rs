@@ -68,7 +68,7 @@ fn completed<D: Driver>(
     connection: ConnectionId,
     completion: D::Completion,
 ) {
-    // Without an entry the connection has ended; what it left behind keeps the memory.
+    // Without an entry the connection has ended; its close state keeps the memory.
     let Some((found, common)) = table.get(connection) else {
         return;
     };

@@ -50,7 +50,7 @@ pub(crate) trait Driver: Carrier {
 
     /// True if accepted connections are passed on to other reactors: then `owner` is called.
     const PASSES_ON: bool = false;
-    /// Finds the reactor of an accepted connection of which nothing was received.
+    /// Finds the reactor of an accepted connection that has received nothing yet.
     fn owner(&self, _socket: &Self::Socket) -> Owner<Self::Socket> {
         Owner::Here
     }

@@ -10,7 +10,7 @@
 //! used up their budget are served again before the next wait.
 //!
 //! Source: the split of transport contract and datapath follows eRPC's `transport.h`; the bounded
-//! greeting and the linger after GOODBYE follow RFC 9113 section 9 (GOAWAY) and RFC 9112 9.6.
+//! handshake and the wait after GOODBYE follow RFC 9113 section 9 (GOAWAY) and RFC 9112 9.6.
 
 mod acceptor;
 mod closing_connections;

@@ -1,5 +1,4 @@
-//! Connections that are not open yet: until when each of them may greet, and which of them are
-//! strangers.
+//! Connections that are not open yet: their deadlines, and which of them are unauthenticated.
 
 use super::unauthenticated::{Origin, UnauthenticatedConnections};
 use crate::session::bounds::Bounds;
@@ -15,7 +14,7 @@ pub(super) struct OpeningConnections {
     /// Deadlines of greetings: `(time, connection)`. A connection that has opened keeps its entry
     /// until the deadline, so that opening one costs no search.
     deadlines: BTreeSet<(Instant, u64)>,
-    /// Time that a stranger has to prove who it is.
+    /// Time that an accepted connection has to authenticate.
     hello_timeout: Duration,
 }
 
@@ -43,7 +42,7 @@ impl OpeningConnections {
         self.strangers.came(connection, origin);
     }
 
-    /// Returns the stranger that must make room for another one, if there are too many.
+    /// Returns the connection that must make room for a new one, if too many are unauthenticated.
     pub(super) fn displaced(&self) -> Option<ConnectionId> {
         self.strangers.displaced()
     }
@@ -53,8 +52,8 @@ impl OpeningConnections {
         self.strangers.left(connection);
     }
 
-    /// Removes a connection that has ended or is another reactor's from now on. Returns its origin
-    /// if it was a stranger's.
+    /// Removes a connection that ended or moved to another reactor. Returns its origin if it was
+    /// unauthenticated.
     pub(super) fn ended(&mut self, connection: ConnectionId, deadline: Instant) -> Option<Origin> {
         self.deadlines.remove(&(deadline, connection.0));
         self.strangers.left(connection)

@@ -49,7 +49,6 @@ impl<D: Carrier> ConnectionTable<D> {
         }
     }
 
-    /// Returns whether there may be no further connection.
     pub(crate) fn is_full(&self) -> bool {
         self.connections.len() + self.lingering.len() >= self.common.shared.bounds.connections
     }
@@ -109,8 +108,8 @@ impl<D: Carrier> ConnectionTable<D> {
         }
     }
 
-    /// Enters a stranger's connection: it has a while to prove who it is, and until then others may
-    /// take its place.
+    /// Enters an unauthenticated connection. It must authenticate by a deadline; until then another
+    /// may displace it.
     pub(crate) fn accepted(&mut self, socket: D::Socket, origin: Origin) {
         self.note_proven();
         if let Some(displaced) = self.newcomers.displaced() {
@@ -130,7 +129,7 @@ impl<D: Carrier> ConnectionTable<D> {
         }
     }
 
-    /// Removes connections that have proven their identity from the strangers.
+    /// Marks the connections that have authenticated since the last call.
     pub(crate) fn note_proven(&mut self) {
         for connection in self.common.shared.proven.drain(..) {
             self.newcomers.proven(connection);
@@ -170,14 +169,14 @@ impl<D: Carrier> ConnectionTable<D> {
         (event.is_readable() || found.ending) && !found.unread
     }
 
-    /// Returns an accepted connection of which HELLO has not come.
+    /// Returns an accepted connection that has not received HELLO.
     pub(crate) fn before_hello(&self, connection: ConnectionId) -> Option<&FabricConnection<D>> {
         let found = self.connections.get(&connection.0)?;
         (found.session.phase == ConnectionPhase::AwaitHello).then_some(found)
     }
 
-    /// Removes a stranger's connection without a word to its peer, so that another reactor can
-    /// serve it from its first byte on.
+    /// Removes an unauthenticated connection without telling its peer, so that another reactor can
+    /// serve it from its first byte.
     pub(crate) fn take_out(&mut self, connection: ConnectionId) -> Option<(D::Socket, Origin)> {
         let mut found = self.connections.remove(&connection.0)?;
         let origin = self.newcomers.ended(connection, found.session.deadline)?;
@@ -288,7 +287,7 @@ impl<D: Carrier> ConnectionTable<D> {
         }
     }
 
-    /// Ends all connections at once, those that linger too.
+    /// Ends all connections at once, also those that are closing.
     pub(crate) fn close_all(&mut self, reason: &CloseReason) {
         let open: Vec<u64> = self.connections.keys().copied().collect();
         for connection in open {

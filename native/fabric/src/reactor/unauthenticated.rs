@@ -1,14 +1,14 @@
-//! Accepted connections that have not proven who they are. Their number is bounded, and a new one
-//! takes the place of the oldest of the address that has most: so they keep no member of the
-//! application out, which needs a few milliseconds for its proof. An address has no smaller share of
-//! its own: a thousand members behind one address connect at once when a stage begins.
+//! Accepted connections whose peers have not authenticated. Their number is bounded. A new one
+//! displaces the oldest of the address that has most, so that an attacker cannot keep members out:
+//! a member authenticates within milliseconds. An address has no limit of its own, because a
+//! thousand members behind one address connect at once when a stage begins.
 
 use crate::ConnectionId;
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Origin of a connection: an IPv4 address, the network of an IPv6 address (64 bits, of which one
-/// host may use all addresses), or this host.
+/// Origin of a connection: an IPv4 address, the /64 network of an IPv6 address (one host may use
+/// all its addresses), or this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Origin(Option<IpAddr>);
 
@@ -27,7 +27,7 @@ impl Origin {
     }
 }
 
-/// The strangers of one fabric.
+/// The unauthenticated connections of one fabric.
 pub(crate) struct UnauthenticatedConnections {
     max: usize,
     /// Ids rise, so the first is the oldest.
@@ -36,7 +36,6 @@ pub(crate) struct UnauthenticatedConnections {
 }
 
 impl UnauthenticatedConnections {
-    /// Allows at most `max` strangers.
     pub(crate) fn new(max: usize) -> Self {
         Self {
             max,
@@ -45,7 +44,8 @@ impl UnauthenticatedConnections {
         }
     }
 
-    /// Returns the stranger that must make room for another: the oldest of the origin that has most.
+    /// Returns the connection that must make room for a new one: the oldest of the origin that has
+    /// most.
     pub(crate) fn displaced(&self) -> Option<ConnectionId> {
         if self.origins.len() < self.max {
             return None;

@@ -5,12 +5,11 @@ use std::time::Duration;
 /// Bounds of what peers and the caller can queue at one fabric instance.
 #[derive(Debug, Clone)]
 pub struct Bounds {
-    /// Connections, those in greeting and lingering included; more are closed at once.
+    /// Connections, including opening and closing ones; more are closed at once.
     pub connections: usize,
-    /// Accepted connections that have not proven who they are; a new one takes the place of the
-    /// oldest of the address that has most.
+    /// Unauthenticated connections. A new one displaces the oldest of the address that has most.
     pub strangers: usize,
-    /// An accepted connection proves who it is within this time.
+    /// Time that an accepted connection has to authenticate.
     pub hello_timeout: Duration,
     /// Operations of the caller per peer that have not ended.
     pub operations: usize,
@@ -42,7 +41,7 @@ impl Default for Bounds {
     }
 }
 
-/// Largest body of a frame of the greeting, in bytes: all that a peer may send before it has proven who it is.
+/// Maximum body of a handshake frame, in bytes: all that an unauthenticated peer may send.
 pub const MAX_GREETING_BYTES: u32 = 4 << 10;
 /// Staging bytes behind payload that is received in place: room for the next head.
 pub(crate) const TAIL_BYTES: usize = 4 << 10;

@@ -23,7 +23,7 @@ pub(crate) trait Carrier: Datapath {
     ) -> Result<SocketTurn, CloseReason> {
         over_socket::receive(connection, common)
     }
-    /// Sends what an open connection has queued, as far as that goes without waiting.
+    /// Sends an open connection's queue, as far as possible without waiting.
     fn send(connection: &mut FabricConnection<Self>, common: &mut Common<Self>) -> io::Result<()> {
         over_socket::send(connection, common)
     }
@@ -48,7 +48,7 @@ pub(crate) fn receive<D: Carrier>(
     }
 }
 
-/// Sends what a connection in any phase has queued, as far as the kernel takes it in one turn.
+/// Sends a connection's queue in any phase, as far as the kernel takes it in one turn.
 pub(crate) fn send<D: Carrier>(
     connection: &mut FabricConnection<D>,
     common: &mut Common<D>,

@@ -1,5 +1,5 @@
 //! Ends a connection: sends GOODBYE to the peer, ends its pending operations, reports `Closed`.
-//! None of it is on the datapath.
+//! It is not on the datapath.
 
 use super::carrier::{send_all, Carrier};
 use super::connection::{Common, FabricConnection};

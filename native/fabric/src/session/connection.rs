@@ -1,5 +1,5 @@
-//! One connection as a value, and what the connections of a fabric have in common. Neither knows
-//! the event loop.
+//! One connection as a value, and the state that a fabric's connections share. Neither knows the
+//! event loop.
 
 use super::context::Context;
 use super::handshake::seals;
@@ -19,7 +19,7 @@ pub(crate) struct FabricConnection<D: Datapath> {
     /// The connection's records, once it is sealed.
     pub(crate) records: Option<Box<Records>>,
     pub(crate) state: D::State,
-    /// The kernel takes bytes: no send was cut short since it said so.
+    /// The kernel takes bytes: no send was cut short since it became writable.
     pub(crate) writable: bool,
     /// The peer's end of stream (or an error) is announced: a short read is not the last one.
     pub(crate) ending: bool,
@@ -31,9 +31,9 @@ pub(crate) struct FabricConnection<D: Datapath> {
 pub(crate) struct Common<D: Datapath> {
     pub(crate) driver: D,
     pub(crate) shared: FabricShared,
-    /// Receives what is not received in place; holds nothing between turns.
+    /// Buffer for bytes that are not received in place; empty between turns.
     pub(crate) staging: Box<[u8]>,
-    /// Buffer in which records are sealed and opened; holds nothing between turns.
+    /// Buffer in which records are sealed and opened; empty between turns.
     pub(crate) records: Box<[u8]>,
 }
 
@@ -51,7 +51,6 @@ impl<D: Datapath> Common<D> {
         }
     }
 
-    /// Returns the bytes of its buffers.
     pub(crate) fn buffer_bytes(&self) -> usize {
         self.staging.len() + self.records.len()
     }
@@ -93,7 +92,7 @@ impl<D: Datapath> FabricConnection<D> {
         (cx, &mut common.driver, &mut self.state)
     }
 
-    /// Returns whether the kernel does not have all that is queued.
+    /// Returns whether queued bytes remain that the kernel has not taken.
     pub(crate) fn has_unsent(&self) -> bool {
         let records = self.records.as_ref();
         !self.session.outbound.is_empty() || records.is_some_and(|records| !records.is_sent())

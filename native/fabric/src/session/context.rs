@@ -1,5 +1,5 @@
-//! One connection at work: its queue, its credits, and the events of its operations. Every
-//! operation that was admitted is retired exactly once, by what ends it or by the connection's end.
+//! One connection at work: its queue, and the events of its operations. Every
+//! operation that was admitted is retired exactly once: when it ends, or when the connection ends.
 
 use super::state::{ConnectionPhase, FabricShared, PendingRead, Session};
 use crate::frame::bodies::{AckEntry, MAX_ACKS, REFUSED};
@@ -8,7 +8,7 @@ use crate::{ConnectionId, Event, Outcome};
 use faro_wire::kind;
 use zerocopy::IntoBytes;
 
-/// One connection while something is done with it.
+/// One connection, borrowed with the shared state for one event or operation.
 pub(crate) struct Context<'a> {
     pub(crate) connection: ConnectionId,
     pub(crate) session: &'a mut Session,
@@ -165,7 +165,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Tells the writer of a refusal, unless too much is queued for it already: a peer that sends
+    /// Queues a refusal for the writer, unless too much is queued already, so that a peer that sends
     /// bad writes and does not receive cannot make this queue grow.
     pub(crate) fn refuse_if_room(&mut self, sequence: u64) {
         if self.session.outbound.len() <= 2 * self.shared.bounds.operations {
@@ -173,7 +173,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Notes that the connection can be used.
+    /// Marks the connection as open.
     pub(crate) fn opened(&mut self) {
         let (connection, endpoint) = (self.connection, self.session.remote);
         self.session.phase = ConnectionPhase::OpenConnection;

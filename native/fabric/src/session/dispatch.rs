@@ -1,7 +1,7 @@
 //! Decides which frames may come in which phase, and hands each frame on.
 //!
-//! Before a connection is `OpenConnection` its peer can send its part of the greeting (frames of at most 4
-//! KiB, and what its fabric's pairing needs); everything else ends it.
+//! Before a connection is open, its peer may send handshake frames (at most 4 KiB each) and frames
+//! of its fabric's pairing; anything else ends it.
 
 use super::bounds;
 use super::context::Context;
@@ -18,12 +18,12 @@ pub(crate) struct Receiver<'a, D: Datapath> {
     pub(crate) cx: Context<'a>,
     driver: &'a mut D,
     pub(crate) state: &'a mut D::State,
-    /// The bytes come out of records.
+    /// The bytes come from opened records.
     from_records: bool,
 }
 
 impl<'a, D: Datapath> Receiver<'a, D> {
-    /// `from_records` says that the bytes come out of records.
+    /// `from_records`: the bytes come from opened records.
     pub(crate) fn new(
         cx: Context<'a>,
         driver: &'a mut D,
@@ -38,7 +38,7 @@ impl<'a, D: Datapath> Receiver<'a, D> {
         }
     }
 
-    /// Handles the end of the handshake: the peer has proven its identity.
+    /// Handles the end of the handshake: the peer has authenticated.
     fn greeted(&mut self) -> Result<(), CloseReason> {
         self.cx.session.phase = ConnectionPhase::Pairing;
         match self.driver.greeted(&mut self.cx, self.state)? {

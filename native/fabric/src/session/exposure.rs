@@ -1,8 +1,8 @@
 //! The exposure table: the only way from a number in a frame to memory of this process.
 //!
-//! Keys are a bijection of a counter under two random secrets: an instance never uses one twice,
-//! and a process without a key cannot guess one. A peer could pass its key on, so every use is
-//! checked against the connection that the key was given to.
+//! Keys are a bijection of a counter under two random secrets, so they are unique in an instance and
+//! cannot be guessed. A peer could pass its key on, so every use is checked against the connection
+//! that received the key.
 
 use crate::{ConnectionId, Exposure, FabricError};
 use faro_pool::Lease;
@@ -79,7 +79,7 @@ impl Exposures {
         })
     }
 
-    /// Returns a key that was never given out before. It is never 0, which names nothing.
+    /// Returns a key that was never given out before. It is never 0.
     pub(crate) fn new_key(&mut self) -> u64 {
         loop {
             let key = mix(mix(self.next.wrapping_add(self.secrets[0])) ^ self.secrets[1]);

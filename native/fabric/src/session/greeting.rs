@@ -1,10 +1,9 @@
-//! The greeting of a new connection: HELLO, WELCOME, PROOF, or a GOODBYE that ends it.
+//! The handshake of a new connection: HELLO, WELCOME, PROOF, or a GOODBYE that ends it.
 //!
 //! ```text
 //!  connector: Greeting ──WELCOME──▶ Pairing ──▶ Open       acceptor: AwaitHello ──HELLO──▶ AwaitProof ──PROOF──▶ Pairing ──▶ Open
 //! ```
-//! Until then neither side says anything of itself: neither its id nor, on verbs, anything that
-//! names memory. If bytes are sealed, all that the connector sends after PROOF and all that the
+//! Before that, neither side reveals its id nor, on verbs, any address of memory. If bytes are sealed, all that the connector sends after PROOF and all that the
 //! acceptor sends after WELCOME is in records.
 
 use super::context::Context;
@@ -70,7 +69,7 @@ pub(crate) fn on_proof(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseRea
     Ok(())
 }
 
-/// Reads GOODBYE: the reason that the peer gives.
+/// Reads the peer's reason from GOODBYE.
 pub(crate) fn on_goodbye(body: &[u8]) -> CloseReason {
     match Goodbye::decode(body) {
         Ok(goodbye) => CloseReason::Peer {

@@ -1,5 +1,5 @@
-//! The three messages by which both ends prove who they are (see `faro_secure`), as values: no
-//! connection is needed.
+//! The three messages by which both ends authenticate (see `faro_secure`), as values without a
+//! connection.
 
 use crate::frame::bodies::{Hello, Proof, Welcome};
 use crate::{CloseReason, EndpointId, FabricKind, Identity, OwnIdentity};
@@ -19,8 +19,8 @@ pub(crate) enum Handshake {
     Welcomed(Box<Acceptor>),
 }
 
-/// Returns whether the bytes of a fabric's connections go into records. Those of shared memory do
-/// not leave the host.
+/// Returns whether a fabric's connections seal their bytes in records. Shared memory does not,
+/// because its bytes stay on the host.
 pub(crate) fn seals(fabric: FabricKind, protection: Protection) -> bool {
     match protection {
         Protection::Clear => false,
@@ -28,7 +28,7 @@ pub(crate) fn seals(fabric: FabricKind, protection: Protection) -> bool {
     }
 }
 
-/// Terms that both ends of a handshake on that fabric have to agree on.
+/// Returns the values that both ends of a handshake must agree on.
 fn prologue(
     versions: [u8; 2],
     fabric: FabricKind,
@@ -81,7 +81,7 @@ impl Handshake {
         Ok((Self::Welcomed(Box::new(acceptor)), Welcome { handshake }))
     }
 
-    /// Returns whether HELLO, of a version that this side speaks, is for that endpoint and made with its key.
+    /// Returns whether HELLO was made for `own` and with its key.
     pub(crate) fn is_for(
         own: &OwnIdentity,
         fabric: FabricKind,

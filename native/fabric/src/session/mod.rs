@@ -1,6 +1,6 @@
-//! One connection as a value: its phase, its handshake, its credits and exposures. Frames and
-//! operations go in, frames and events come out; it never sees the event loop, so it can be driven
-//! by anything that has bytes for it.
+//! One connection as a value: its phase, its handshake and its exposures. Frames and
+//! operations go in, frames and events come out; it never sees the event loop, so
+//! tests and simulations can drive it. Only `verbs` has credits.
 //!
 //! ```text
 //!   operations ──▶ context ──▶ its queue of frames ──▶ carrier ──▶ socket, or queue pair
@@ -9,7 +9,7 @@
 //! ```
 //! Framing, meaning and memory are separate. The exposure table is asked again before every run of
 //! bytes, so that a revocation takes effect in the middle of a transfer, and no reference into a
-//! lease outlives one call. Both ends prove who they are first (`greeting`, `handshake`).
+//! lease outlives one call. Both ends authenticate first (`greeting`, `handshake`).
 //!
 //! Fabrics differ in two traits: `transport` (frames, operations, memory) and
 //! `carrier` (how the frames of an open connection travel; over the socket, unless a device carries

@@ -1,8 +1,8 @@
-//! Moves a connection's bytes over its socket, in turns: a turn is what is received, or sent,
-//! before the next connection is served.
+//! Moves a connection's bytes over its socket. A turn receives or sends for one connection before
+//! the next is served.
 //!
 //! A turn ends when the kernel has (or takes) no more, or when its budget is used up. The budget
-//! counts bytes of the stream and, where payload does not come through it, the bytes copied.
+//! counts bytes of the stream, and bytes copied outside it.
 
 use super::bounds::TAIL_BYTES;
 use super::connection::{Common, FabricConnection};
@@ -46,7 +46,7 @@ enum ReceiveResult {
 /// Reads the result of a receive that had room.
 ///
 /// # Errors
-/// `Lost`: the stream ended, or the socket failed.
+/// Returns `Lost` if the stream ended or the socket failed.
 fn received(result: io::Result<usize>) -> Result<ReceiveResult, CloseReason> {
     let detail = match result {
         Ok(0) => "the peer ended the stream".to_owned(),
@@ -90,8 +90,7 @@ fn receive_frames<D: Datapath>(
         }
         receiver.cx.shared.counters.receive_calls += 1;
         let (offered, landed, result) = {
-            // Little before the greeting is over: what is behind it may be records, which go
-            // elsewhere.
+            // Only a little during the handshake: records may follow, which are staged elsewhere.
             let open = receiver.cx.session.phase == ConnectionPhase::OpenConnection;
             let place = connection.inbound.direct(&mut receiver).unwrap_or_default();
             let tail = if place.is_empty() && open {
@@ -110,7 +109,7 @@ fn receive_frames<D: Datapath>(
             let landed = result.as_ref().map_or(0, |bytes| place_bytes.min(*bytes));
             (offered, landed, result)
         };
-        // Even if nothing came: the framing takes its buffer back.
+        // Called even without bytes, so that the framing truncates its buffer.
         connection.inbound.landed(landed, &mut receiver)?;
         let bytes = match received(result)? {
             ReceiveResult::Bytes(bytes) => bytes,
@@ -136,7 +135,7 @@ fn receive_frames<D: Datapath>(
     }
 }
 
-/// Opens the records of which the first bytes came behind the last frame in the clear.
+/// Opens the records whose first bytes came after the last clear frame.
 fn open_staged<D: Datapath>(
     connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
@@ -194,7 +193,7 @@ fn receive_records<D: Datapath>(
     Ok(SocketTurn::CutOff)
 }
 
-/// Sends what a connection has queued, as far as the kernel takes it in one turn.
+/// Sends a connection's queue, as far as the kernel takes it in one turn.
 pub(crate) fn send<D: Datapath>(
     connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
@@ -228,7 +227,7 @@ pub(crate) fn send<D: Datapath>(
     Ok(())
 }
 
-/// Seals and sends what a connection has queued, as far as the kernel takes it in one turn.
+/// Seals and sends a connection's queue, as far as the kernel takes it in one turn.
 fn send_records<D: Datapath>(
     connection: &mut FabricConnection<D>,
     common: &mut Common<D>,
@@ -271,8 +270,8 @@ fn send_records<D: Datapath>(
     Ok(())
 }
 
-/// Fills `batch` with a record of the next bytes of the queue, or with what goes in the clear
-/// before the first record. Returns its bytes.
+/// Fills `batch` with a record of the queue's next bytes, or with the clear bytes before the first
+/// record. Returns its bytes.
 fn fill(
     cx: &mut Context<'_>,
     records: &mut Records,

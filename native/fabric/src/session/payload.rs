@@ -48,7 +48,7 @@ pub(crate) fn on_frame(
         PayloadKind::Read => serve_read(cx, id, ReadRequest::decode(body)?),
         PayloadKind::WriteAck => {
             for entry in bodies::acks(body)? {
-                // Refusals only are named, and nearly always after the write's end.
+                // Only refusals are listed, nearly always after the write's end.
                 cx.shared.counters.writes_refused_by_peer += 1;
                 cx.session.outbound.refuse(entry.sequence.get());
             }

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 /// A non-blocking stream socket.
 pub(crate) trait Socket: mio::event::Source + AsFd + Send {
-    /// Does a receive that returns less than offered mean that the kernel has no more? (Not where
-    /// file descriptors cut a receive short.)
+    /// True if a short receive means that the kernel has no more. (File descriptors can cut a receive
+    /// short.)
     const SHORT_MEANS_DRAINED: bool;
     /// Receives once into several slices; `Ok(0)` is the end of the stream.
     fn receive(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize>;

@@ -48,23 +48,23 @@ pub(crate) struct Session {
     pub(crate) phase: ConnectionPhase,
     /// The endpoint that a connector expects, and its location; `None` for accepted connections.
     pub(crate) expected: Option<(Identity, String)>,
-    /// The peer's endpoint; 0 before it has proven which one it is.
+    /// The peer's endpoint; 0 before it has authenticated.
     pub(crate) remote: EndpointId,
     pub(crate) handshake: Handshake,
     /// The peer sends records.
     pub(crate) is_sealed: bool,
     /// Keys of the records, until the connection has taken them over.
     pub(crate) keys: Option<Keys>,
-    /// Bytes at the front of `outbound` that go before the records, in the clear.
+    /// Bytes at the front of `outbound` that are sent in clear before the records.
     pub(crate) in_clear: usize,
-    /// `OpenConnection` must be reached by then.
+    /// Deadline for `OpenConnection`.
     pub(crate) deadline: Instant,
     pub(crate) outbound: Outbound,
     /// Operations of the caller that have not ended.
     pub(crate) operations: usize,
     /// Bytes of these operations.
     pub(crate) operation_bytes: u64,
-    /// An operation was rejected since there was room last.
+    /// An operation was rejected since the queue last had room.
     pub(crate) wants_room: bool,
     /// Last sequence number given to a one-sided operation.
     pub(crate) sequence: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Session {
     pub(crate) reads_served: usize,
     /// Exposures granted to this peer.
     pub(crate) exposures: usize,
-    /// Verdicts to tell in the next WRITE_ACK.
+    /// Verdicts for the next WRITE_ACK.
     pub(crate) verdicts: Vec<AckEntry>,
     /// On the list of connections to flush.
     pub(crate) dirty: bool,
@@ -116,8 +116,7 @@ impl Session {
     }
 }
 
-/// State that all connections of one fabric share, and the lists by which they tell the event loop
-/// what follows.
+/// State that all connections of one fabric share, and their lists of work for the event loop.
 pub(crate) struct FabricShared {
     pub(crate) fabric: FabricKind,
     /// This endpoint's identity.
@@ -134,7 +133,7 @@ pub(crate) struct FabricShared {
     pub(crate) room: bool,
     /// Connections with something to send.
     pub(crate) dirty: Vec<ConnectionId>,
-    /// Accepted connections whose peers have proven who they are since the event loop last looked.
+    /// Connections whose peers have authenticated since the event loop last looked.
     pub(crate) proven: Vec<ConnectionId>,
 }
 

@@ -33,7 +33,7 @@ pub(crate) trait Transport: Send + Sized {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
-    /// Called after each receive: takes over what came beside the bytes (file descriptors).
+    /// Called after each receive: takes the file descriptors that came with the bytes.
     fn collect(_socket: &mut Self::Socket, _state: &mut Self::State) -> Result<(), CloseReason> {
         Ok(())
     }
@@ -47,7 +47,7 @@ pub(crate) trait Transport: Send + Sized {
     }
 }
 
-/// Next step after the greeting.
+/// Next step after the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HandshakeStep {
     /// The connection is open.
@@ -57,7 +57,7 @@ pub(crate) enum HandshakeStep {
     Pairing,
 }
 
-/// Reason for which a lease was not exposed.
+/// Reason why a lease was not exposed.
 pub(crate) enum ExposeError {
     /// No slot is free; try again after a revocation.
     Full,

@@ -1,4 +1,4 @@
-//! Completions: what the device has done, and what follows for the connection.
+//! Handles the device's completions.
 
 use super::device::{CompletionKind, CompletionStatus, WorkCompletion};
 use super::driver::Verbs;
@@ -88,7 +88,7 @@ fn received(
     staged.copy_from_slice(came);
     let from_records = connection.records.is_some();
     let (credits, came, counted) = match &mut connection.records {
-        // Credits too are believed only when the record has opened.
+        // The credits are valid only if the record opens.
         Some(records) => {
             let (credits, came) = open_sealed_segment(records.open(staged)?)?;
             (credits, came, length)
@@ -196,8 +196,8 @@ fn written(
     repost(queue_pair, cx.connection)
 }
 
-/// Posts spent receive requests again, several in one call. Fewer are posted with what is sent
-/// next, or with the credits for them.
+/// Posts spent receive requests again if there are enough for one call. Others are posted with the
+/// next send or credit update.
 fn repost(
     queue_pair: &mut QueuePairConnection,
     connection: ConnectionId,

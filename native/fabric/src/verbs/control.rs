@@ -1,5 +1,5 @@
-//! The control channel: a TCP connection on which the two queue pairs are introduced. Once they are
-//! connected, it carries nothing more; its end says that the peer is gone.
+//! The control channel: a TCP connection on which both sides exchange their queue pairs' addresses.
+//! Afterwards it carries no bytes; its end means that the peer is gone.
 
 use super::device;
 use super::driver::{QueuePairLink, Verbs};

@@ -24,7 +24,7 @@ impl CostProbe {
     /// Opens the device that a fabric with these options would use.
     ///
     /// # Errors
-    /// What is missing, and what to do.
+    /// Returns what is missing and how to fix it.
     pub fn open(options: &VerbsOptions, near: IpAddr) -> Result<Self, VerbsError> {
         let device = Device::open(options, near)?;
         Ok(Self { device })
@@ -39,7 +39,7 @@ impl CostProbe {
     /// Registers all of `memory` as a fabric would, and de-registers it.
     ///
     /// # Errors
-    /// `Register`.
+    /// Returns `Register`.
     pub fn measure(&self, memory: &mut [u8]) -> Result<RegistrationCost, VerbsError> {
         let start = Instant::now();
         // SAFETY: the memory is borrowed for longer than the registration lives, and its rkey is

@@ -1,4 +1,4 @@
-//! Operations and exposures of an open connection, and what its end leaves behind.
+//! Operations and exposures of an open connection, and its close state.
 
 use super::control::{make_queue_pair, on_qp_info};
 use super::driver::{device_is_lost, PendingRevocation, QueuePairLink, Remains, Verbs};

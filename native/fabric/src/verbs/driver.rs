@@ -1,4 +1,4 @@
-//! The verbs driver: the RDMA context, and what it knows of its connections.
+//! The verbs driver: the RDMA context and the state of its connections.
 
 use super::device;
 use super::queue_pair::{PendingWork, QueuePairConnection};

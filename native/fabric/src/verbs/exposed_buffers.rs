@@ -15,7 +15,7 @@ use crate::session::exposure::ByKey;
 /// See the module's diagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BufferSlotState {
-    /// Names nothing.
+    /// No exposure.
     Free,
     /// The peer may write.
     Exposed { key: u64 },
@@ -29,7 +29,7 @@ enum BufferSlotState {
 /// An event in the life of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SlotEvent {
-    /// A write came. `last` says that it is the peer's last one there.
+    /// A write came. `last`: the peer posts no other there.
     Written { last: bool },
     /// The owner wants its memory back.
     Revoke,

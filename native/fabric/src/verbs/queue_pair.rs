@@ -1,4 +1,4 @@
-//! One connection's queue pair: its segments, its credits, and what is posted on it.
+//! One connection's queue pair: its segments, credits and pending work requests.
 
 use super::device::{QueuePair, ReceiveRequest, VerbsError};
 use super::exposed_buffers::ExposedBuffers;
@@ -35,10 +35,10 @@ pub(super) enum PendingWork {
 /// The operation at the head of the queue that no announcement covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AccessQuestion {
-    /// There is none.
+    /// No query is open.
     None,
-    /// ACCESS_QUERY was sent for the operation with that sequence number. `again` says that it was
-    /// the second time.
+    /// ACCESS_QUERY was sent for the operation with that sequence number. `again`: for the
+    /// second time.
     Asked { sequence: u64, again: bool },
     /// ACCESS_REPLY came.
     Answered {
@@ -50,7 +50,7 @@ pub(super) enum AccessQuestion {
 
 /// A connection's queue pair, with the memory and the bookkeeping that go with it.
 pub(crate) struct QueuePairConnection {
-    /// It is dropped first: afterwards the device touches none of the memory below.
+    /// Dropped first, so that the device no longer uses the memory below.
     pub(super) queue: QueuePair,
     /// Index of its completion queue in the context.
     pub(super) completions: usize,
@@ -87,7 +87,7 @@ impl QueuePairConnection {
     /// ring posted.
     ///
     /// # Errors
-    /// Says in words that there is no memory for its segments, or what the device refused.
+    /// Returns why its segments have no memory, or what the device refused.
     pub(super) fn new(
         context: &mut RdmaContext,
         connection: u64,
@@ -176,7 +176,7 @@ impl QueuePairConnection {
         for _ in 0..self.share.growth(size, self.returned(), depth) {
             match Segment::take(context, SegmentUse::Growth) {
                 Ok(segment) => self.add_receive(segment),
-                // The ring does as it is.
+                // The shorter ring works too.
                 Err(_) => return,
             }
         }
@@ -228,7 +228,7 @@ impl QueuePairConnection {
         self.owed + self.spent.len() as u32
     }
 
-    /// Returns whether credits must be sent although nothing else is.
+    /// Returns whether credits must be sent even without other bytes.
     pub(super) fn owes_much(&self) -> bool {
         self.returned() >= needed_for_update(self.ring_size()).max(1)
     }

@@ -155,7 +155,6 @@ impl RdmaContext {
         }
     }
 
-    /// Returns the number of completion queues.
     pub(super) fn queues(&self) -> usize {
         self.queues.len()
     }

@@ -41,7 +41,7 @@ enum AccessState {
 /// An event in the life of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AccessEvent {
-    /// An operation was posted. `last` says that no other follows.
+    /// An operation was posted. `last`: no other follows.
     Posted { last: bool },
     /// An operation completed.
     Completed,
@@ -54,7 +54,7 @@ enum AccessEvent {
 enum AfterEvent {
     /// The access continues in this state.
     Is(AccessState),
-    /// The access is over. `tell` says that the peer waits for REVOKED.
+    /// The access is over. `tell`: the peer waits for REVOKED.
     Over { tell: bool },
 }
 

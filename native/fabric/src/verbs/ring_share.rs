@@ -14,9 +14,9 @@
 //! ring cannot be shortened at will, because posted receive requests cannot be taken back; so it
 //! shrinks as it is used, by segments that are not posted again.
 //!
-//! There is no shared receive queue, because it saves memory only if peers are promised more than
-//! there is, and then one peer that sends much, or many that send at once, use up what the others
-//! were promised, and their devices wait (RNR). Here a peer can use up its own ring only, and no
+//! A shared receive queue would save memory only by promising peers more than it holds. Then one
+//! peer that sends much, or many that send at once, use up the others' share, and their devices
+//! wait (RNR). Here a peer can use up its own ring only, and no
 //! receive request is ever missing.
 
 use super::frames::SEGMENT_BYTES;
@@ -33,13 +33,13 @@ pub(super) const SENDS: u32 = 16;
 /// credits would wait for each other.
 pub(super) const RESERVE: u32 = 2;
 
-/// The arena's part for rings is one of this many.
+/// Rings may take one part in this many of the arena.
 const PARTS: u64 = 8;
 
 const _: () = assert!(RESERVE + needed_for_update(SMALLEST) <= SMALLEST);
 
-/// Returns the number of credits owed to the peer from which on they are sent although nothing else
-/// is, and from which on a ring of `size` receive requests grows.
+/// Returns the number of credits owed to the peer that triggers a credit update, and the growth of
+/// a ring of `size` receive requests.
 pub(super) const fn needed_for_update(size: u32) -> u32 {
     size / 2
 }
@@ -72,12 +72,11 @@ impl RingShare {
         })
     }
 
-    /// Returns the number of segments in use.
     pub(super) fn used(&self) -> u32 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of segments that there may be.
+    /// Maximum number of segments.
     pub(super) fn total(&self) -> u32 {
         self.total
     }
@@ -106,8 +105,8 @@ impl RingShare {
         self.used.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns the number of receive requests by which to grow a ring of `size`, of which
-    /// `returned` are about to be given back to the peer; the device's queue holds `depth`.
+    /// Returns the number of receive requests to add to a ring of `size`. `returned`: those about to
+    /// be given back to the peer; `depth`: the most that the device's queue holds.
     pub(super) fn growth(&self, size: u32, returned: u32, depth: u32) -> u32 {
         if returned < needed_for_update(size) {
             return 0;

@@ -57,9 +57,8 @@ pub(super) fn fill_sealed(
     Ok(())
 }
 
-/// Puts a segment into the batch that is one record: all credits owed, and the bytes that `fill`
-/// writes. The record is sealed before it comes into memory that the device can reach. Returns how
-/// many bytes `fill` wrote.
+/// Puts one record into the batch: all credits owed, and the bytes that `fill` writes. It is sealed
+/// before it is copied to memory that the device can read. Returns the bytes that `fill` wrote.
 pub(super) fn send_record(
     connection: u64,
     queue_pair: &mut QueuePairConnection,

@@ -22,7 +22,7 @@ pub(crate) enum WorkId {
     Receive { segment: u32 },
 }
 
-/// Splits an id into the connection and what was posted on it.
+/// Splits an id into the connection and the kind of work request.
 pub(super) fn parse_id(id: u64) -> (u64, WorkId) {
     let number = (id & (RECEIVE_BIT - 1)) as u32;
     let parsed = match id & RECEIVE_BIT {

@@ -121,7 +121,7 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_rowBlocks<'local>(
 
 /// Implements `RowsNative.compress`. Compresses `bytes` bytes at `from` in `source` to `to` in
 /// `target`, which has `room` bytes there. Positions are byte offsets in the array, or addresses if
-/// the array is null. `at_row` says that the bytes begin at a row. Returns the block's length in
+/// the array is null. `at_row`: the bytes begin at a row. Returns the block's length in
 /// the lower 32 bits, and in the upper ones the length of the block that the codec alone makes.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(

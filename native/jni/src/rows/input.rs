@@ -81,7 +81,7 @@ pub enum NextInput<'a> {
     Bytes(&'a [u8]),
     /// The current part has no more bytes.
     PartEnds,
-    /// There are no more parts.
+    /// The input is used up.
     Ends,
 }
 

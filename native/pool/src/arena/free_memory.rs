@@ -86,6 +86,7 @@ impl FreeMemory {
             return Ok((allocation(page, index), false));
         }
         let page = self.take_page(purpose, map)?;
+        debug_assert!(bytes < PAGE_BYTES);
         let index = small.split(page);
         self.count_spare(PAGE_BYTES, bytes);
         Ok((allocation(page, index), true))

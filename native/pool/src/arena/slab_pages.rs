@@ -51,12 +51,11 @@ impl SlabPages {
         }
     }
 
-    /// Returns the number of pages that were taken since the start.
     pub(super) fn taken(&self) -> u64 {
         self.free.taken() + self.firsts.load(Ordering::Relaxed)
     }
 
-    /// Returns the pages taken, whole or split.
+    /// Whole or split.
     pub fn held(&self) -> HeldPages {
         self.admission.held()
     }
@@ -115,6 +114,7 @@ impl SlabPages {
 
     /// Lists a page as free, and uncounts it.
     pub(super) fn list(&self, purpose: Purpose, page: PageIndex) {
+        debug_assert!(page < self.geometry.slabs * self.geometry.pages_per_slab);
         // The use is noted before the page is listed, so that a thread that finds it free knows when
         // it was used.
         self.note_use(self.slab_of(page));
@@ -173,6 +173,7 @@ impl SlabPages {
         slabs.taken();
         self.note_use(slab);
         self.firsts.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(slab < self.geometry.slabs);
         let first = slab * self.geometry.pages_per_slab;
         for page in first + 1..first + self.geometry.pages_per_slab {
             self.free.give_cold(page);

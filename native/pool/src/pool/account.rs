@@ -17,7 +17,6 @@ impl Account {
         Arc::new(Self(AtomicU64::new(0)))
     }
 
-    /// Returns the bytes held.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Acquire)

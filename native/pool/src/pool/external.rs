@@ -9,7 +9,7 @@
 //! then the limit has room again. A fabric that ends takes its attachments out before.
 //!
 //! For large memory that lives long this is cheap: one registration. For all other memory a slab is
-//! cheaper; `make bench-memory` measures both.
+//! cheaper; `make bench SUITE=memory` measures both.
 
 use crate::{Pool, PoolError, PAGE_BYTES, SLAB_BYTES};
 use faro_sync::{lock, Mutex};
@@ -129,7 +129,6 @@ impl ExternalMemory {
         }
     }
 
-    /// Returns the rights of devices.
     #[must_use]
     pub fn access(&self) -> Access {
         self.access
@@ -141,13 +140,11 @@ impl ExternalMemory {
         self.number
     }
 
-    /// Returns the address of the first byte.
     #[must_use]
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// Returns the length in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes

@@ -24,6 +24,31 @@ enum LeaseOrigin {
 }
 
 /// Exclusive, counted use of bytes of a slab or of external memory. Dropping it returns them.
+///
+/// A lease is taken for a purpose, used by its owner alone, and returned when it is dropped:
+///
+/// ```
+/// use faro_pool::{Pool, Purpose, MIN_LIMIT_BYTES, PAGE_BYTES};
+///
+/// let pool = Pool::new(MIN_LIMIT_BYTES)?;
+/// let mut lease = pool.try_lease(1000, Purpose::Read)?;
+/// lease.bytes_mut()[..5].copy_from_slice(b"bytes");
+/// // A lease has the smallest size class that holds the request.
+/// assert!(lease.capacity() >= 1000);
+/// // A fabric names the bytes to a device or a peer by slab and offset.
+/// println!("slab {}, offset {}", lease.slab(), lease.offset());
+///
+/// // Readers leave a reserve for serving, so that the last lease is refused before the arena is full.
+/// let mut pages = Vec::new();
+/// while let Ok(page) = pool.try_lease(PAGE_BYTES, Purpose::Read) {
+///     pages.push(page);
+/// }
+/// assert!(pool.try_lease(PAGE_BYTES, Purpose::Serve).is_ok());
+///
+/// drop(pages);
+/// assert!(pool.try_lease(PAGE_BYTES, Purpose::Read).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Lease {
     origin: LeaseOrigin,
     /// The first byte.
@@ -63,6 +88,7 @@ impl Lease {
 
     /// Keeps `charge` until the lease is dropped.
     pub fn charge_to(&mut self, charge: Charge) {
+        debug_assert!(self.charge.is_none());
         self.charge = Some(charge);
     }
 
@@ -87,6 +113,7 @@ impl Lease {
         match &self.origin {
             LeaseOrigin::Slab(_, allocation) => {
                 let page = allocation.page % (SLAB_BYTES / PAGE_BYTES) as u32;
+                debug_assert!((allocation.index as usize + 1) * allocation.bytes() <= PAGE_BYTES);
                 page * PAGE_BYTES as u32 + allocation.index * allocation.bytes() as u32
             }
             LeaseOrigin::ExternalMemory(_) => 0,
@@ -118,7 +145,6 @@ impl Lease {
         self.start
     }
 
-    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is valid for `capacity` bytes while `origin` lives, which is as long as
         // `self`; the bytes are initialised (zeroed by the kernel, or by the contract of
@@ -127,7 +153,6 @@ impl Lease {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity()) }
     }
 
-    /// Returns the bytes for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `bytes`; `&mut self` excludes every other reference.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity()) }

@@ -194,7 +194,6 @@ impl Pool {
         u64::from(self.arena.pages().reach_pages()) * PAGE_BYTES as u64
     }
 
-    /// Returns a snapshot of the counters.
     pub fn counters(&self) -> PoolCounters {
         let (idle, released) = self.arena.pages().idle();
         let is_releasable = |index: &&u32| {

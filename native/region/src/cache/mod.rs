@@ -69,8 +69,8 @@ impl ChunkCache {
         self.versions.lease()
     }
 
-    /// Returns a slot and a version for other memory whose bytes never change, so that peers follow
-    /// one protocol for both. Returns `None` if the arena has no memory for versions.
+    /// Returns a slot and a version for memory that never changes, so that peers read it by the same
+    /// protocol. Returns `None` if the arena has no memory for versions.
     pub fn constant(&self) -> Option<(usize, Version)> {
         let _state = lock(&self.state);
         let there = self.versions.has_memory(&self.pool);

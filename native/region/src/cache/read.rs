@@ -11,18 +11,18 @@ use faro_sync::lock;
 use std::io;
 use std::sync::Arc;
 
-/// Says whether a read may wait for a disk.
+/// Whether a read may wait for a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sleep {
-    /// It may not, because it is on a progress thread: it returns the bytes that are in memory.
+    /// It may not (a progress thread): it returns the bytes that are in memory.
     Never,
-    /// It may, because it is on an I/O thread.
+    /// It may (an I/O thread).
     May,
 }
 
 impl ChunkCache {
-    /// Fills a slot with a chunk before a read asks for it; may sleep. `evict` says whether another
-    /// chunk may be evicted for it. Returns `false` if a slot has it or is being filled with it, or
+    /// Fills a slot with a chunk before a read asks for it; may sleep. `evict` allows
+    /// evicting another chunk for it. Returns `false` if a slot has it or is being filled with it, or
     /// if there is no slot for it.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ pub struct StagedFile {
     /// The pages; all are full except the last.
     pages: Vec<Lease>,
     bytes: u64,
-    /// True if bytes were left out, so that later bytes do not follow.
+    /// True after bytes were left out; later bytes are not staged.
     ended: bool,
 }
 
@@ -89,9 +89,8 @@ impl ChunkCache {
 }
 
 impl StagedFile {
-    /// Returns the place of the file's next bytes: at least one byte, at most up to the end of a
-    /// page. It is empty if no more bytes are wanted, because more than half of the arena is taken
-    /// or some bytes were left out.
+    /// Returns room for the file's next bytes, at most to the end of a page. It is empty if more
+    /// than half of the arena is taken or bytes were left out.
     pub fn room(&mut self) -> &mut [u8] {
         let within = (self.bytes % PAGE_BYTES as u64) as usize;
         let pages_bytes = self.pages.len() as u64 * PAGE_BYTES as u64;

@@ -1,4 +1,4 @@
-//! What the lock of the cache guards: the table, the pages of its slots, and admission.
+//! The state under the cache's lock: the table, the pages of its slots, and admission.
 
 use super::versions::Versions;
 use crate::admission::ChunkAdmission;
@@ -13,11 +13,10 @@ pub(super) enum FillCause {
     Demand,
     /// Reads ask for the chunk often. A chunk that is asked for less may be evicted for it.
     Often { accesses: u16 },
-    /// A read will ask for the chunk. `evict` says whether another chunk may be evicted for it.
+    /// A read will ask for the chunk. `evict` allows evicting another chunk for it.
     Prefetch { evict: bool },
 }
 
-/// The chunks, the pages that hold them, and which of them are worth it.
 pub(super) struct CacheState {
     pub(super) table: Table,
     /// The pages by slot. A fabric that shows a page to peers holds the `Arc`, too.

@@ -63,7 +63,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns a table of `slots` slots, none of which has a page.
+    /// Returns a table of `slots` slots without pages.
     pub fn new(slots: usize) -> Self {
         Self {
             by_chunk: HashMap::default(),
@@ -108,7 +108,7 @@ impl Table {
     /// empty slot if there is one; otherwise a chunk is evicted.
     ///
     /// # Errors
-    /// Returns the reason that there is none.
+    /// Returns why no slot can be filled.
     pub fn begin_fill(&mut self, chunk: Chunk) -> Result<Slot, NoSlot> {
         self.fill(chunk, 1, |_| true)
     }

@@ -1,4 +1,4 @@
-//! Builds row blocks by hand, from docs/row-block-format.md and without Faro's encoder.
+//! Builds row blocks by hand, from docs/design/row-block-format.md and without Faro's encoder.
 #![allow(dead_code, reason = "each binary uses a part")]
 
 use crc_fast::{CrcAlgorithm, Digest};

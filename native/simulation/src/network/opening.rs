@@ -137,7 +137,7 @@ impl Network {
                 location,
                 detail: "nobody is there".to_owned(),
             },
-            // The acceptor says so: a HELLO for another endpoint is made with another key.
+            // The acceptor refuses it: a HELLO for another endpoint is made with another key.
             ConnectRefusal::AnotherEndpoint => CloseReason::Peer {
                 detail: HandshakeError::Unproven { message: "HELLO" }.to_string(),
             },

@@ -138,7 +138,7 @@ pub(super) struct Pipe {
     /// The times at which the last bit leaves the sender, and at which the last packet arrives.
     line_free: Time,
     last_arrival: Time,
-    /// True if the sender was told that there is no room.
+    /// True if the sender saw that the pipe is full.
     pub(super) sender_waits: bool,
 }
 

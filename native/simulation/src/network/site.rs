@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The key of a site's first exposure. It is not 0 or 1, so that a peer that makes a key up does not guess it.
+/// The key of a site's first exposure. It is not 0 or 1, so that an invented key is unlikely to match.
 const FIRST_KEY: u64 = 0x5eed_0000;
 
 /// Memory that a peer may access.

@@ -1,4 +1,4 @@
-"""The parts of `make bench-memory`, in the order in which they are measured and written.
+"""The parts of the suite `memory`, in the order in which they are measured and written.
 
 A part is a module with NAME, TITLE, ABOUT, `measure(root, target, options) -> cells` and
 `section(cells) -> text`. A new part needs a file here and a place in the list.

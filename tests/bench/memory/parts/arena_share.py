@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import suite
 from report.figures import number, table
 
 from parts import guest
@@ -22,8 +23,8 @@ ABOUT = (
 FABRICS = ["shm", "tcp"]
 
 
-def measure(root, _target, options):
-    program = guest.bench(root, "faro-endpoint", "arena_share")
+def measure(_root, _target, options):
+    program = suite.built("faro-endpoint", "arena_share")
     cells = []
     with tempfile.TemporaryDirectory(prefix="faro-share-", dir="/dev/shm") as directory:
         for fabric in FABRICS:

@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import suite
 from report.figures import number, table
 
 from parts import guest
@@ -34,7 +35,7 @@ ON_A_DISK = (
 
 
 def measure(root, _target, options):
-    program = guest.bench(root, "faro-endpoint", "exits")
+    program = suite.built("faro-endpoint", "exits")
     rounds, operations = options.rounds, 20 if options.quick else 200
     cells = []
     with tempfile.TemporaryDirectory(prefix="faro-exits-", dir="/var/tmp") as directory:

@@ -12,39 +12,6 @@ class Skipped(Exception):
     """A part cannot be measured on this machine; the message gives the reason."""
 
 
-def example(root, package, name):
-    """Builds an example of a crate and returns its path."""
-    return build(root, package, "example", name)
-
-
-def bench(root, package, name):
-    """Builds a benchmark driver (`benches/NAME.rs`) of a crate and returns its path."""
-    return build(root, package, "bench", name)
-
-
-def build(root, package, kind, name):
-    command = [
-        "cargo",
-        "build",
-        "--locked",
-        "--release",
-        "-p",
-        package,
-        f"--{kind}",
-        name,
-        "--message-format=json-render-diagnostics",
-    ]
-    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"cargo could not build the {kind} {name} of {package}")
-    for line in done.stdout.splitlines():
-        message = json.loads(line)
-        target = message.get("target", {})
-        if message.get("executable") and (target["name"], target["kind"]) == (name, [kind]):
-            return message["executable"]
-    raise RuntimeError(f"cargo built no {kind} {name}")
-
-
 def here(command):
     """Runs a program on this machine and returns the figures that it prints."""
     done = subprocess.run(

@@ -1,5 +1,6 @@
 """Measures the cost of releasing an idle slab and of activating it again."""
 
+import suite
 from measure import spread
 from report.figures import table, with_spread
 
@@ -8,7 +9,7 @@ from parts import guest
 NAME = "idle"
 TITLE = "An idle slab"
 ABOUT = (
-    "A slab of 16 MiB that was written is released in three steps (docs/memory.md). The table "
+    "A slab of 16 MiB that was written is released in three steps (docs/user/memory.md). The table "
     "shows these steps and the cost of using the slab again. The first use takes a lease, "
     "fills 256 KB and writes them to a peer over the verbs fabric of the SoftRoCE guest; it "
     "includes the slab's new memory and its registration. The next use is the same write "
@@ -26,7 +27,7 @@ STEPS = [
 
 
 def measure(root, _target, options):
-    program = guest.bench(root, "faro-fabric", "memory")
+    program = suite.built("faro-fabric", "memory")
     return guest.on_device(root, [program, "idle", options.rounds * 2])
 
 

@@ -1,5 +1,6 @@
 """Measures a lease from the arena."""
 
+import suite
 from measure import spread
 from report.figures import number, table, with_spread
 
@@ -21,8 +22,8 @@ ABOUT = (
 AIM_NS = 50
 
 
-def measure(root, _target, options):
-    program = guest.bench(root, "faro-pool", "lease")
+def measure(_root, _target, options):
+    program = suite.built("faro-pool", "lease")
     return guest.here([program, options.rounds, 0.1 if options.quick else 0.5])
 
 

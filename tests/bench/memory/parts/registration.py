@@ -1,5 +1,6 @@
 """Measures the cost of a registration alone."""
 
+import suite
 from measure import spread
 from report.figures import number, table, with_spread
 
@@ -19,7 +20,7 @@ MORE_ROUNDS = 4
 
 
 def measure(root, _target, options):
-    program = guest.bench(root, "faro-fabric", "memory")
+    program = suite.built("faro-fabric", "memory")
     return guest.on_device(
         root, [program, "registration", options.rounds * MORE_ROUNDS], memory="8G"
     )

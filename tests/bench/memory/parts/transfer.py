@@ -1,5 +1,6 @@
 """Measures the cost of registering memory end to end, by the time at which it is done."""
 
+import suite
 from measure import spread
 from report.figures import number, table, with_spread
 
@@ -27,7 +28,7 @@ MODES = ["per block", "lazy, per object", "eager, per object", "eager, slab"]
 
 
 def measure(root, _target, options):
-    program = guest.bench(root, "faro-fabric", "memory")
+    program = suite.built("faro-fabric", "memory")
     return guest.on_device(root, [program, "transfer", options.rounds])
 
 

@@ -3,9 +3,11 @@
 from .model import (
     ANY,
     AQE,
+    BRIEF,
     CANDIDATE,
     COMET,
     COMET_MANAGER,
+    COMET_OLD_VERSION,
     COMET_VERSION,
     DECLINED,
     FEW,
@@ -83,28 +85,31 @@ SCENARIOS = [
             ("spark.shuffle.manager", "io.faro.e2e.OtherManager", "another way"),
         ],
     ),
-    # Apache DataFusion Comet, which there is for Spark 3.5: its own exchanges, native and of rows,
-    # and the cases of Spark's, which it takes over where it can.
-    Scenario(
-        "comet",
-        [
-            *("cometNative", "cometColumnar", "cometOfRows", "sqlJoin", "aqeSkewed", "groupByKey"),
-            *("remoteThroughFaro", "cometKilled"),
-        ],
-        {**COMET, "spark.faro.fabric": "tcp", "spark.task.maxFailures": "8"},
-        faro_only=True,
-        depths=(MOST,),
-        version=COMET_VERSION,
-        behind=COMET_MANAGER,
-        comet=True,
-        must_count=("remoteBlocks.tcp",),
+    # Apache DataFusion Comet: its own exchanges, native and of rows, and the cases of Spark's that
+    # it takes over.
+    *(
+        Scenario(
+            name,
+            [
+                *("cometNative", "cometColumnar", "cometOfRows", "sqlJoin", "aqeSkewed"),
+                *("groupByKey", "remoteThroughFaro", "cometKilled"),
+            ],
+            {**COMET, "spark.faro.fabric": "tcp", "spark.task.maxFailures": "8"},
+            faro_only=True,
+            depths=(BRIEF, MOST),
+            version=version,
+            behind=COMET_MANAGER,
+            comet=True,
+            must_count=("remoteBlocks.tcp",),
+        )
+        for name, version in (("comet", COMET_VERSION), ("comet-spark3", COMET_OLD_VERSION))
     ),
     Scenario(
         "comet-shm",
         ["cometNative", "remoteThroughFaro"],
         {**COMET, "spark.faro.fabric": "shm"},
         faro_only=True,
-        depths=(MOST,),
+        depths=(BRIEF,),
         version=COMET_VERSION,
         behind=COMET_MANAGER,
         comet=True,

@@ -95,8 +95,9 @@ SECRETS = rf"{SECRET}|{KEY_STORE_PASSWORD}|secret=\w{{16}}"
 # Map outputs somewhere else, as far as Faro knows; its files are local all the same.
 OTHER_DISK = {"spark.shuffle.sort.io.plugin.class": "io.faro.e2e.OtherShuffleDataIO"}
 PLUGIN = "io.faro.spark.FaroPlugin"
-# The Spark that there is a Comet for.
-COMET_VERSION = "3.5.9"
+# The Sparks that Comet is tried on (harness/comet.py): its newest release, and that for Spark 3.5.
+COMET_VERSION = "4.1.4"
+COMET_OLD_VERSION = "3.5.9"
 COMET_MANAGER = "org.apache.spark.sql.comet.execution.shuffle.CometShuffleManager"
 COMET = {
     "spark.plugins": "org.apache.spark.CometPlugin",

@@ -28,7 +28,7 @@ pub struct Log {
 pub struct FoundLogs {
     pub logs: Vec<Log>,
     pub problems: Vec<Problem>,
-    /// Device and number: a link can lead back into a folder above it.
+    /// Device and inode of visited folders: a link can lead to a parent.
     folders: HashSet<(u64, u64)>,
 }
 
@@ -105,7 +105,7 @@ fn rolled(entries: &[PathBuf]) -> Result<Log, ProblemKind> {
     let mut missing = Vec::new();
     let mut next = if newest.is_some() { first } else { 1 };
     for (index, _) in &files {
-        // A folder that misses more than this is not worth a longer list.
+        // A longer list of missing files would not help.
         missing.extend((next..*index).take(10));
         next = index.saturating_add(1);
     }

@@ -24,12 +24,12 @@ const ALWAYS: u64 = 64 << 20;
 
 /// Opens a file and decompresses it by its name. No more is read than the file has now.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, ProblemKind> {
-    // To open a device can do something, and to open a pipe waits for a writer.
+    // Opening a device may have effects, and opening a pipe waits for a writer.
     regular(&std::fs::metadata(path)?)?;
     let mut options = OpenOptions::new();
     let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = options.read(true).custom_flags(flags).open(path)?;
-    // It may be another file by now.
+    // The file may have been replaced since.
     let found = file.metadata()?;
     regular(&found)?;
     let name = name_of(path);
@@ -58,7 +58,7 @@ fn regular(found: &Metadata) -> Result<(), ProblemKind> {
     }))
 }
 
-/// A few bytes can stand for terabytes.
+/// Bounds the output, because a few bytes can decompress to terabytes.
 struct BoundedReader<R> {
     from: R,
     left: u64,

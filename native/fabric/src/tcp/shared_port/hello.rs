@@ -20,7 +20,7 @@ pub(super) enum FirstFrame {
     Other,
 }
 
-/// Looks at what has come on a connection of which nothing was received.
+/// Peeks at the first bytes of an accepted connection.
 pub(super) fn look(socket: &TcpStream) -> FirstFrame {
     let mut bytes = [0; FRAME_BYTES];
     loop {

@@ -17,7 +17,7 @@ pub(super) struct PortRoute {
     pub(super) entrance: HandoffSender,
 }
 
-/// What a shared port has now, and what it counted since it was opened.
+/// Figures of a shared port: its current endpoints, and counts since it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PortCounts {
     /// Fabrics behind it now.

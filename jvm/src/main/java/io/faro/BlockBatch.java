@@ -9,7 +9,6 @@ public interface BlockBatch {
 
   int count();
 
-  /** Returns the fabric that carried the bytes. */
   Fabric fabric();
 
   /**
@@ -18,7 +17,6 @@ public interface BlockBatch {
    */
   boolean scarce();
 
-  /** Returns the status of a block; {@code index} counts from 0 in this batch. */
   BlockStatus status(int index);
 
   /** Returns the exact length of a block in bytes; 0 unless its status is OK. */

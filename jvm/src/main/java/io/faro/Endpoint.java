@@ -158,8 +158,8 @@ public final class Endpoint implements AutoCloseable {
     }
   }
 
-  /** Starts to stage a map output that is being written. Returns {@code null} if the endpoint stages none. */
-  public StagedOutput stage() {
+  /** Starts to stage a map output that is being written. Returns null if the endpoint stages none. */
+  @Nullable public StagedOutput stage() {
     try {
       long staged = Native.stage(handle);
       return staged == 0 ? null : new StagedOutput(staged);
@@ -235,7 +235,6 @@ public final class Endpoint implements AutoCloseable {
     return handle;
   }
 
-  /** Returns the number of fetches in flight. */
   int fetchesUnderWay() {
     return requests.size();
   }

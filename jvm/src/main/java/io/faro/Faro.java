@@ -50,8 +50,8 @@ public final class Faro {
     }
   }
 
-  /** Returns the reason that the library cannot be used, or {@code null} if it can. */
-  public static Throwable unavailabilityCause() {
+  /** Returns the reason that the library cannot be used, or null if it can. */
+  @Nullable public static Throwable unavailabilityCause() {
     return LibraryHolder.CAUSE;
   }
 

@@ -9,7 +9,6 @@ public enum FetchError {
   UNREACHABLE(1, "peer unreachable"),
   /** The connection was lost, and the retry failed as well. */
   CONNECTION_LOST(2, "connection lost"),
-  /** The request's deadline passed. */
   TIMED_OUT(3, "deadline passed"),
   /** Bytes arrived with a wrong CRC. */
   CORRUPT(4, "corrupt bytes"),
@@ -17,17 +16,14 @@ public enum FetchError {
   POOL_EXHAUSTED(5, "arena exhausted"),
   /** The peer refused the request or could not serve it. */
   REFUSED(6, "refused by the peer"),
-  /** The peer broke the protocol. */
   PROTOCOL(7, "protocol error"),
   /** This endpoint is closing. */
   CLOSING(8, "endpoint closing"),
-  /** The caller cancelled. */
   CANCELLED(9, "cancelled");
 
   private static final FetchError[] ALL = values();
 
   private final int code;
-  /** The beginning of the exception's message. */
   final String what;
 
   FetchError(int code, String what) {

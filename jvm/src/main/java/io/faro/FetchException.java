@@ -46,7 +46,6 @@ public final class FetchException extends FaroException {
     return blockCount;
   }
 
-  /** Returns the message of native code. */
   public String detail() {
     return detail;
   }

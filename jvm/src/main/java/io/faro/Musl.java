@@ -12,8 +12,8 @@ final class Musl {
 
   private Musl() {}
 
-  /** Returns the path of musl in a file like {@code /proc/self/maps}; {@code null} if musl is not mapped. */
-  static String loader(Path maps) {
+  /** Returns the path of musl in a file like {@code /proc/self/maps}; null if musl is not mapped. */
+  @Nullable static String loader(Path maps) {
     try {
       // Paths may be in any encoding.
       for (String line : Files.readAllLines(maps, StandardCharsets.ISO_8859_1)) {

@@ -129,10 +129,10 @@ final class NativeLibrary {
   }
 
   /**
-   * Loads the library from a place. Returns {@code null}, or the reason that the library cannot be used there; another
+   * Loads the library from a place. Returns null, or the reason that the library cannot be used there; another
    * place may work.
    */
-  private String loadAt(File place, String name) throws FaroUnavailableException {
+  @Nullable private String loadAt(File place, String name) throws FaroUnavailableException {
     try (InputStream in = resources.getResourceAsStream(name)) {
       if (in == null) {
         throw new FaroUnavailableException(

@@ -5,6 +5,6 @@ package io.faro;
  * makes all calls. The writers of outputs cannot announce them, because outputs also arrive by migration.
  */
 public interface OutputResolver {
-  /** Returns the files. {@code null}, or an exception, which is logged, means that there is no such output. */
-  OutputFiles resolve(int shuffleId, long mapId) throws Exception;
+  /** Returns the files. Null, or an exception, which is logged, means that there is no such output. */
+  @Nullable OutputFiles resolve(int shuffleId, long mapId) throws Exception;
 }

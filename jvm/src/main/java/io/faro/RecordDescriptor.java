@@ -107,7 +107,6 @@ final class RecordDescriptor {
     return (records.getInt(at + FLAGS) & FLAG_SCARCE) != 0;
   }
 
-  /** Returns the offset of slice {@code index}. */
   static int slice(int at, int index) {
     return at + HEAD_BYTES + index * SLICE_BYTES;
   }

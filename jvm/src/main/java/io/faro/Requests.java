@@ -37,7 +37,6 @@ final class Requests {
     }
   }
 
-  /** Returns the fetch; null if it has ended. */
   FetchHandle find(long request) {
     FetchHandle handle = byNumber.get(request);
     if (handle == null) {

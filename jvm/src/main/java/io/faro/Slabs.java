@@ -95,7 +95,6 @@ final class Slabs implements Arena {
     }
   }
 
-  /** Returns the number of slab references of this process. */
   static int referenced() {
     return REFERENCES.size();
   }

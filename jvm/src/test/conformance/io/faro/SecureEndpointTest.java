@@ -36,7 +36,8 @@ class SecureEndpointTest {
     return Endpoint.start(config, bytes, outputs);
   }
 
-  private CollectedBlocks fetch(FabricChoice fabric, String application, boolean sealed, String secret) throws Exception {
+  private CollectedBlocks fetch(FabricChoice fabric, String application, boolean sealed, String secret)
+      throws Exception {
     MapOutputs outputs = new MapOutputs(directory).write(1, 2, LENGTH);
     try (Endpoint server = start(fabric, "app-1", true, "correct", outputs);
         Endpoint client = start(fabric, application, sealed, secret, (shuffle, map) -> null)) {

@@ -94,7 +94,8 @@ class ArenaBatchTest {
     assertEquals(Arrays.asList("0+1", "3+1"), arena.slices);
     assertThrows(IllegalStateException.class, () -> batch.take(0));
     assertEquals(Arrays.asList("0+1", "3+1"), arena.slices, "a refused take changes nothing");
-    assertArrayEquals(FakeArena.bytes(2, 0, 10), Arrays.copyOfRange(CollectedBlocks.readAll(second.inputStream()), 5, 15));
+    assertArrayEquals(FakeArena.bytes(2, 0, 10),
+        Arrays.copyOfRange(CollectedBlocks.readAll(second.inputStream()), 5, 15));
     empty.release();
     second.release();
     assertEquals(Arrays.asList("0+1", "3+1", "1+2"), arena.slices);

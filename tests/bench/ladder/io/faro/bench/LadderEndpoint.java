@@ -8,8 +8,8 @@ import io.faro.spark.conf.FaroConf;
 import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
-import io.faro.spark.fetch.FetchTargets;
 import io.faro.spark.fetch.RateLimitedLog;
+import io.faro.spark.fetch.SourceChain;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.peers.CardStore;
 import io.faro.spark.peers.PeerKey;
@@ -107,8 +107,8 @@ public final class LadderEndpoint {
         transport, new OneCard(card), others, timer, System::nanoTime, conf.never, 10_000, counters);
     RateLimitedLog log = new RateLimitedLog(System.err::println, System::nanoTime);
     FallBack fallBack = new FallBack(null, others, conf, counters, log);
-    FetchTargets targets = new FetchTargets(transport, peers, null, null, counters, System::nanoTime);
+    SourceChain sources = new SourceChain(transport, peers, null, null, counters, System::nanoTime);
     return new FaroBlockStoreClient(
-        null, false, conf, targets, fallBack, new DownloadFiles(spark, here), id -> false);
+        null, false, conf, sources, fallBack, new DownloadFiles(spark, here), id -> false);
   }
 }

@@ -13,15 +13,12 @@ public final class CollectiveException extends FaroException {
   public enum Reason {
     /** The member left the team before the round was over. */
     LEFT,
-    /** The connection to the member was lost. */
     LOST,
     /** The member's array has another length or type, or its settings differ. */
     MISMATCH,
     /** The member has a value that is not a number. */
     NOT_A_NUMBER,
-    /** The member's part did not come within the time limit. */
     TIMED_OUT,
-    /** The member's bytes arrived damaged. */
     CORRUPT,
     /** The member's caller was cancelled (a killed task), or failed itself. */
     GAVE_UP

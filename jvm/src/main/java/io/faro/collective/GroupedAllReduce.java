@@ -46,7 +46,6 @@ public final class GroupedAllReduce implements AutoCloseable {
     return rank;
   }
 
-  /** Returns the number of members. */
   public int ranks() {
     return ranks;
   }

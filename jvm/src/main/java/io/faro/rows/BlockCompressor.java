@@ -28,7 +28,8 @@ public final class BlockCompressor implements AutoCloseable {
   }
 
   /**
-   * Opens a compressor whose {@link #compressRows} may make row blocks (docs/row-block-format.md), which all readers
+   * Opens a compressor whose {@link #compressRows} may make row blocks (docs/design/row-block-format.md), which all
+   * readers
    * must support. {@code fields} is the number of columns of each row.
    */
   public static BlockCompressor openForRows(RowCodec codec, int zstdLevel, int blockBytes, int fields) {

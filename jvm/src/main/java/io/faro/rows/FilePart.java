@@ -1,6 +1,7 @@
 package io.faro.rows;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 
 /** One part of a map output whose files an endpoint knows. It holds no file open. */
 public final class FilePart {
@@ -17,10 +18,10 @@ public final class FilePart {
   }
 
   /**
-   * Finds partitions {@code start} to {@code end} (exclusive) of a map output; {@code null}: the endpoint does not know
+   * Finds partitions {@code start} to {@code end} (exclusive) of a map output; null if the endpoint does not know
    * its files, or they do not have the part.
    */
-  public static FilePart find(Endpoint endpoint, int shuffle, long map, int start, int end) {
+  @Nullable public static FilePart find(Endpoint endpoint, int shuffle, long map, int start, int end) {
     long bytes = RowsNative.localBytes(endpoint.nativeHandle(), shuffle, map, start, end);
     return bytes < 0 ? null : new FilePart(endpoint, shuffle, new long[] {map, start, end}, bytes);
   }

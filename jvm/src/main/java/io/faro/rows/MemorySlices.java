@@ -53,7 +53,6 @@ public final class MemorySlices implements SliceSink {
     parts++;
   }
 
-  /** Returns the number of complete parts. */
   public int parts() {
     return parts;
   }

@@ -1,5 +1,6 @@
 package io.faro.rows;
 
+import io.faro.Nullable;
 import java.util.Locale;
 
 /** The compression of shuffle blocks. */
@@ -13,10 +14,10 @@ public enum RowCodec {
   }
 
   /**
-   * Returns the codec for a value of {@code spark.io.compression.codec}, a short name or a class name; {@code null} if
+   * Returns the codec for a value of {@code spark.io.compression.codec}, a short name or a class name; null if
    * native code does not know it.
    */
-  public static RowCodec named(String name) {
+  @Nullable public static RowCodec named(String name) {
     switch (name.toLowerCase(Locale.ROOT)) {
       case "lz4":
       case "org.apache.spark.io.lz4compressioncodec":

@@ -25,7 +25,6 @@ public final class RowReader implements AutoCloseable {
     CORRUPT,
     /** The file of part {@link #part} cannot be read. The rest of the input is dropped. */
     UNREADABLE,
-    /** The reader was closed. */
     CLOSED
   }
 
@@ -143,7 +142,6 @@ public final class RowReader implements AutoCloseable {
     return result[6] != 0;
   }
 
-  /** Returns the message of the last failure. */
   public synchronized String problem() {
     return handle == 0 ? "the reader was closed" : RowsNative.problem(handle);
   }

@@ -50,7 +50,6 @@ final class RowsNative {
   static native boolean readLocalAt(
       long endpoint, int shuffle, long[] part, long position, byte[] bytes, int offset, int length);
 
-  /** Returns the message of the last failure. */
   static native String problem(long reader);
 
   /** Closes the reader, and frees its memory. */

@@ -1,12 +1,13 @@
 package io.faro.spark;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.fetch.DownloadFiles;
 import io.faro.spark.fetch.FallBack;
 import io.faro.spark.fetch.FaroBlockStoreClient;
-import io.faro.spark.fetch.FetchTargets;
 import io.faro.spark.fetch.RateLimitedLog;
+import io.faro.spark.fetch.SourceChain;
 import io.faro.spark.fetch.SparkShuffles;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.peers.EndpointCards;
@@ -14,8 +15,8 @@ import io.faro.spark.peers.Peers;
 import io.faro.spark.peers.PerHost;
 import io.faro.spark.peers.ReplicaCards;
 import io.faro.spark.peers.ServiceCards;
-import io.faro.spark.read.LoanClient;
 import io.faro.spark.read.RowReaders;
+import io.faro.spark.read.places.LoanClient;
 import io.faro.spark.service.LentOutputs;
 import io.faro.spark.service.ServiceLink;
 import io.faro.spark.transport.EndpointTransport;
@@ -59,16 +60,15 @@ final class ClientInstall {
   private final PluginCounters counters;
   private final FaroTransport transport;
   private final LongSupplier nanos = System::nanoTime;
-  /** The link to the node service of this host; {@code null}: there is none. */
-  private final ServiceLink service;
+  /** The link to the node service of this host; null if there is none. */
+  @Nullable private final ServiceLink service;
   /** Guarded by this, as the client. */
   private State state = State.SERVING;
-  /** {@code null} in SERVING and SERVING_ONLY. */
-  private FaroBlockStoreClient client;
-  /** {@code null} before READING. */
-  private volatile RowReaders readers;
+  /** Null in SERVING and SERVING_ONLY. */
+  @Nullable private FaroBlockStoreClient client;
+  /** Null before READING. */
+  @Nullable private volatile RowReaders readers;
 
-  /** The states, in their order. */
   private enum State {
     /** Peers can fetch from this executor. */
     SERVING,
@@ -135,16 +135,16 @@ final class ClientInstall {
         transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
     Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver(), service.hosts()),
         new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters);
-    FetchTargets.Replicas replicas = service == null || conf.replicas == 0 ? null
-        : new FetchTargets.Replicas(new Peers(transport, new ReplicaCards(service.hosts()),
+    SourceChain.Replicas replicas = service == null || conf.replicas == 0 ? null
+        : new SourceChain.Replicas(new Peers(transport, new ReplicaCards(service.hosts()),
             new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters), service.hosts());
     FallBack fallBack = new FallBack(spark, new PerHost(threads.fallback), conf, counters, warnings);
     // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
     // client was another object too, only Faro's client can close it.
     boolean closesSpark = spark != blocks.blockTransferService();
-    FetchTargets targets = new FetchTargets(transport, peers, services, replicas, counters, nanos);
+    SourceChain sources = new SourceChain(transport, peers, services, replicas, counters, nanos);
     FaroBlockStoreClient faroClient = new FaroBlockStoreClient(
-        spark, closesSpark, conf, targets, fallBack, new DownloadFiles(sparkConf, threads.files), sparks);
+        spark, closesSpark, conf, sources, fallBack, new DownloadFiles(sparkConf, threads.files), sparks);
     client = faroClient;
     LoanClient lender = service == null ? LoanClient.NONE : new LentOutputs(service, endpoint, counters);
     readers = new RowReaders(sparkConf, conf.readsRows, faroClient, endpoint, outputs, lender,
@@ -177,8 +177,8 @@ final class ClientInstall {
     }
   }
 
-  /** Faro's readers of rows; {@code null}: this executor does not fetch through Faro. */
-  RowReaders readers() {
+  /** Faro's readers of rows; null if this executor does not fetch through Faro. */
+  @Nullable RowReaders readers() {
     return readers;
   }
 

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import io.faro.spark.conf.FaroKeys;
 import io.faro.spark.conf.Key;
 import io.faro.spark.conf.UnsupportedSettings;
@@ -18,10 +19,10 @@ final class DriverPluginImpl implements DriverPlugin {
   private static final Logger LOG = LoggerFactory.getLogger(FaroPlugin.class);
 
   private SparkContext context;
-  /** {@code null}: Faro's own manager does all this. */
-  private FaroProcess process;
-  /** {@code null}: Faro is off, or Spark refused it. */
-  private FaroUi ui;
+  /** Null if Faro's own manager does all this. */
+  @Nullable private FaroProcess process;
+  /** Null if Faro is off, or Spark refused it. */
+  @Nullable private FaroUi ui;
 
   /** Throws if a setting of Faro's has a value that is not allowed: the application does not start. */
   @Override

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import java.io.File;
 import java.net.URISyntaxException;
 import java.security.CodeSource;
@@ -30,8 +31,8 @@ final class ExecutorClassPath {
     }
   }
 
-  /** {@code jar}: the driver's; {@code null}: not known. */
-  static boolean isMissing(SparkConf conf, String version, File jar) {
+  /** {@code jar}: the driver's; null if it is not known. */
+  static boolean isMissing(SparkConf conf, String version, @Nullable File jar) {
     String master = conf.get("spark.master", "");
     if (!version.startsWith("3.") || master.startsWith("yarn") || master.equals("local")
         || master.startsWith("local[")) {

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import io.faro.spark.conf.UnsupportedSettings;
 import java.util.Map;
 import org.apache.spark.SparkConf;
@@ -19,11 +20,10 @@ final class ExecutorPluginImpl implements ExecutorPlugin {
   private static final String DRIVER = "driver";
 
   private SparkConf conf;
-  /** {@code null}: nothing is to be done here. */
-  private FaroProcess process;
+  /** Null if nothing is to be done here. */
+  @Nullable private FaroProcess process;
   private volatile State state = State.OPENING;
 
-  /** The states, in their order. */
   private enum State {
     OPENING,
     /** No task has to look again: Faro delivers blocks, or the log says why not. */

@@ -2,6 +2,7 @@ package io.faro.spark;
 
 import io.faro.Endpoint;
 import io.faro.Faro;
+import io.faro.Nullable;
 import io.faro.OutputFiles;
 import io.faro.StagedOutput;
 import io.faro.spark.conf.FaroConf;
@@ -41,13 +42,13 @@ final class FaroExecutor {
   private final Threads threads = new Threads();
   private final PluginCounters counters = new PluginCounters();
   private final NativeMemory memory = new NativeMemory();
-  /** The link to the node service of this host; {@code null}: there is none. */
-  private final ServiceLink service;
+  /** The link to the node service of this host; null if there is none. */
+  @Nullable private final ServiceLink service;
   private final FaroSource source;
   private final Summary summary;
   private final Thread summaryHook;
-  /** {@code null} before the first use; guarded by this. */
-  private Reporter reporter;
+  /** Null before the first use; guarded by this. */
+  @Nullable private Reporter reporter;
   private volatile boolean used;
   /** Why this executor fetches nothing through Faro; empty: it does. */
   private volatile String problem = "";
@@ -157,8 +158,8 @@ final class FaroExecutor {
     return writers;
   }
 
-  /** Faro's readers of rows; {@code null}: this executor does not fetch through Faro. */
-  RowReaders readers() {
+  /** Faro's readers of rows; null if this executor does not fetch through Faro. */
+  @Nullable RowReaders readers() {
     return client.readers();
   }
 
@@ -179,7 +180,6 @@ final class FaroExecutor {
     return endpoint;
   }
 
-  /** A shuffle was removed. */
   void serviceForgets(int shuffleId) {
     if (service != null) {
       service.outputs().forget(shuffleId);

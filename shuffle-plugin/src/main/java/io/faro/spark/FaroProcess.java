@@ -3,6 +3,7 @@ package io.faro.spark;
 import io.faro.Endpoint;
 import io.faro.Faro;
 import io.faro.FaroException;
+import io.faro.Nullable;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.conf.FaroKeys;
@@ -40,28 +41,28 @@ final class FaroProcess {
   private static final long START_PAUSE_MILLIS = 50;
   private static final String PUSH = "spark.shuffle.push.enabled";
 
-  /** {@code null}: Faro is not turned on, or has stopped. */
-  private static volatile FaroProcess current;
+  /** Null if Faro is not turned on, or has stopped. */
+  @Nullable private static volatile FaroProcess current;
 
   final FaroConf conf;
   /** True if this process may have an endpoint. */
   final boolean mayRun;
   final RowBlocks rowBlocks;
   private final SparkConf sparkConf;
-  /** Reason why Faro is off in this executor although the application wants it; {@code null}: it is not. */
-  private final String otherVersion;
+  /** Reason why Faro is off in this executor although the application wants it; null if it is not. */
+  @Nullable private final String otherVersion;
   private final List<String> unsupported;
   private final Supplier<IndexShuffleBlockResolver> files;
   private final SparkShuffles sparks;
   /**
-   * The executor's endpoint and client: {@code null} while the executor starts, then what it became. Completed with
-   * {@code null}: stopped before it was opened.
+   * The executor's endpoint and client: null while the executor starts, then what it became. Completed with
+   * null if it was stopped before it was opened.
    */
-  private volatile CompletableFuture<FaroExecutor> opening;
-  /** {@code null}: there are none. Guarded by this. */
-  private UnkeptOutputs unkept;
-  /** Tells the driver that Faro does not run here; {@code null}: it does, or no shuffle task asked. Guarded by this. */
-  private Reporter absence;
+  @Nullable private volatile CompletableFuture<FaroExecutor> opening;
+  /** Null if there are none. Guarded by this. */
+  @Nullable private UnkeptOutputs unkept;
+  /** Tells the driver that Faro does not run here; null if it does, or no shuffle task asked. Guarded by this. */
+  @Nullable private Reporter absence;
 
   /**
    * Checks the settings, and warns of those that turn Faro off. {@code files} finds map outputs; it is called once
@@ -119,8 +120,8 @@ final class FaroProcess {
     }
   }
 
-  /** {@code null}: Faro is not turned on here. */
-  static FaroProcess current() {
+  /** Null if Faro is not turned on here. */
+  @Nullable static FaroProcess current() {
     return current;
   }
 
@@ -197,14 +198,14 @@ final class FaroProcess {
     }
   }
 
-  /** Does not wait; {@code null}: it is not open (yet). */
-  FaroExecutor ifOpen() {
+  /** Does not wait; null if it is not open (yet). */
+  @Nullable FaroExecutor ifOpen() {
     CompletableFuture<FaroExecutor> started = opening;
     return started == null || !started.isDone() || started.isCompletedExceptionally() ? null : started.join();
   }
 
-  /** The open executor; {@code null}: there is none, and Spark's own fetch delivers all blocks. */
-  FaroExecutor awaitOpen() {
+  /** The open executor; null if there is none, and Spark's own fetch delivers all blocks. */
+  @Nullable FaroExecutor awaitOpen() {
     if (!mayRun) {
       if (otherVersion == null) {
         return null;
@@ -241,7 +242,6 @@ final class FaroProcess {
         + (otherVersion == null ? "it could not start" : otherVersion));
   }
 
-  /** A shuffle was removed. */
   void forgetNotKept(int shuffleId) {
     UnkeptOutputs known;
     synchronized (this) {
@@ -284,8 +284,8 @@ final class FaroProcess {
     }
   }
 
-  /** {@code null}, or throws: a setting does not allow that Spark's own fetch takes over. */
-  FaroExecutor unlessNever(String problem, Throwable cause) {
+  /** Returns null, or throws if a setting does not allow that Spark's own fetch takes over. */
+  @Nullable FaroExecutor unlessNever(String problem, Throwable cause) {
     if (conf.never) {
       throw new IllegalStateException(problem + "; " + conf.why(), cause);
     }

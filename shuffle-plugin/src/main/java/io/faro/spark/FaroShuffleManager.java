@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.UnsupportedSettings;
 import io.faro.spark.read.RowReaders;
@@ -39,14 +40,13 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private volatile boolean initialized;
   /** The ids of shuffles that {@code spark.faro.enabled=false} leaves to Spark, as far as tasks read them here. */
   private final Set<Integer> sparks = ConcurrentHashMap.newKeySet();
-  /** {@code null} in an executor. */
-  private final SessionToggle choice;
+  /** Null in an executor. */
+  @Nullable private final SessionToggle choice;
   /** Guarded by this. */
   private UiState uiState;
   /** The tab once the state is OPENED; null if Spark refused it. */
   private FaroUi ui;
 
-  /** The states of the driver's tab. */
   private enum UiState {
     /** An executor, unsupported settings, or stopped. */
     OFF,
@@ -212,8 +212,8 @@ public final class FaroShuffleManager extends SortShuffleManager {
     super.stop();
   }
 
-  /** The open executor, in use from now on; {@code null}: there is none. */
-  private FaroExecutor awaitOpen() {
+  /** The open executor, in use from now on; null if there is none. */
+  @Nullable private FaroExecutor awaitOpen() {
     FaroExecutor open = process.awaitOpen();
     if (open != null) {
       open.used();

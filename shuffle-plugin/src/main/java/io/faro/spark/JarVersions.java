@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.URL;
@@ -24,8 +25,8 @@ final class JarVersions {
 
   private JarVersions() {}
 
-  /** The jars, each with its version; {@code null}: there is one version, or none is found. */
-  static String ofSeveralVersions(ClassLoader loader) {
+  /** The jars, each with its version; null if there is one version, or none is found. */
+  @Nullable static String ofSeveralVersions(ClassLoader loader) {
     Map<String, String> versions = new LinkedHashMap<>();
     try {
       for (URL url : Collections.list(loader.getResources(VERSION))) {
@@ -50,8 +51,8 @@ final class JarVersions {
     return properties.getProperty("version", "unknown");
   }
 
-  /** Returns why this executor's version of Faro is refused; {@code null}: it is the driver's version. */
-  static String refusal(String drivers, String own) {
+  /** Returns why this executor's version of Faro is refused; null if it is the driver's version. */
+  @Nullable static String refusal(String drivers, String own) {
     if (drivers.equals(own)) {
       return null;
     }

@@ -2,7 +2,7 @@ package io.faro.spark;
 
 import io.faro.OutputFiles;
 import io.faro.OutputResolver;
-import io.faro.spark.read.OutputFinder;
+import io.faro.spark.read.places.LocalFiles.OutputFinder;
 import java.io.File;
 import java.util.function.Supplier;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;

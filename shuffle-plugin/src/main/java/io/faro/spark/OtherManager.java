@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.shuffle.IndexShuffleBlockResolver;
@@ -27,11 +28,11 @@ final class OtherManager {
   }
 
   /**
-   * Returns where the map outputs of this process are; {@code null}: not in Spark's files, as far as Faro knows. A
+   * Returns where the map outputs of this process are; null if they are not in Spark's files, as far as Faro knows. A
    * subclass may keep or change bytes elsewhere, so only Spark's own class and Gluten's count. In an executor of Spark
    * 4 the manager exists from the first task on.
    */
-  static IndexShuffleBlockResolver files() {
+  @Nullable static IndexShuffleBlockResolver files() {
     Object resolver = resolver();
     return resolver != null && isKnown(resolver.getClass()) ? (IndexShuffleBlockResolver) resolver : null;
   }
@@ -55,8 +56,8 @@ final class OtherManager {
     }
   }
 
-  /** Returns why Faro cannot stand behind this process's manager; {@code null}: it can. */
-  static String problem(SparkConf conf) {
+  /** Returns why Faro cannot stand behind this process's manager; null if it can. */
+  @Nullable static String problem(SparkConf conf) {
     Object resolver = resolver();
     if (resolver != null && isKnown(resolver.getClass())) {
       return null;

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import io.faro.rows.RowCodec;
 import io.faro.spark.conf.FaroKeys;
 import io.faro.spark.conf.SparkSettings;
@@ -66,8 +67,8 @@ final class RowBlocks {
     }
   }
 
-  /** Returns why there are none with these settings; {@code null}: they do not forbid it. */
-  static String why(SparkConf conf) {
+  /** Returns why there are none with these settings; null if they do not forbid it. */
+  @Nullable static String why(SparkConf conf) {
     String codec = SparkSettings.text(conf, "spark.io.compression.codec", "lz4");
     RowCodec known = RowCodec.named(codec);
     long block = SparkSettings.bytes(conf, "spark.io.compression.lz4.blockSize", ByteUnit.BYTE, 32 << 10);

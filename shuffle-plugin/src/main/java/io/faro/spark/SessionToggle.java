@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.FaroKeys;
 import io.faro.spark.conf.Key;
@@ -66,8 +67,8 @@ final class SessionToggle {
     return text != null && !FaroKeys.ENABLED.parse(text);
   }
 
-  /** The value for this thread; {@code null}: none is set. */
-  private static String ofThread() {
+  /** The value for this thread; null if none is set. */
+  @Nullable private static String ofThread() {
     Option<SparkContext> context = SparkContext$.MODULE$.getActive();
     String local = context.isEmpty() ? null : context.get().getLocalProperty(FaroKeys.ENABLED.name);
     return local == null ? ofSession() : local;

@@ -1,5 +1,6 @@
 package io.faro.spark;
 
+import io.faro.Nullable;
 import java.lang.reflect.Field;
 import org.apache.spark.SparkConf;
 import org.apache.spark.SparkEnv;
@@ -65,8 +66,8 @@ final class SparkCodec {
     }
   }
 
-  /** The codec that reads what that one does and row blocks; {@code null}: there is none. */
-  private static CompressionCodec codecFor(CompressionCodec sparks, SparkConf conf) {
+  /** The codec that reads what that one does and row blocks; null if there is none. */
+  @Nullable private static CompressionCodec codecFor(CompressionCodec sparks, SparkConf conf) {
     if (sparks.getClass() == LZ4CompressionCodec.class) {
       return new RowsCodec(conf);
     }

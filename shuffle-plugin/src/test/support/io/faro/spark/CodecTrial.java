@@ -9,7 +9,7 @@ import org.apache.spark.sql.SparkSession;
 
 /**
  * Queries whose shuffles {@link PackingManager} packs, and the same queries without it. As a program of its own, to be
- * tried on other versions of Spark than that of the tests: docs/row-blocks.md says how.
+ * tried on other versions of Spark than that of the tests: docs/design/row-blocks.md says how.
  */
 public final class CodecTrial {
   private static final String[] QUERIES = {

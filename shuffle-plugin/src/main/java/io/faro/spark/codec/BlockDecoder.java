@@ -54,7 +54,6 @@ final class BlockDecoder {
     }
   }
 
-  /** The original bytes of the last block. */
   byte[] block() {
     return block;
   }

@@ -107,7 +107,6 @@ final class Body {
     return left() > 0 ? array[at] & 0x0f : -1;
   }
 
-  /** An integer of 0 to 8 bytes. */
   long integer(int count) throws BlockFault {
     int from = take(count);
     return count == 0 ? 0 : bytes.getLong(from) & -1L >>> Long.SIZE - Byte.SIZE * count;

@@ -1,5 +1,6 @@
 package io.faro.spark.codec;
 
+import io.faro.Nullable;
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.function.UnaryOperator;
@@ -12,8 +13,8 @@ public final class FrameInputStream extends PieceInputStream {
   private final UnaryOperator<InputStream> decompressor;
   private final BlockDecoder decoder = new BlockDecoder();
   private final byte[] piece = new byte[PIECE_BYTES];
-  /** Decodes the frames up to the next block; {@code null}: between frames and blocks. */
-  private InputStream frames;
+  /** Decodes the frames up to the next block; null between frames and blocks. */
+  @Nullable private InputStream frames;
   private byte[] made = piece;
 
   /** {@code decompressor}: makes a stream that decompresses concatenated frames. */

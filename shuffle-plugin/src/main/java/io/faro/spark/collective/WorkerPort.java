@@ -1,5 +1,6 @@
 package io.faro.spark.collective;
 
+import io.faro.Nullable;
 import java.io.Closeable;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -53,8 +54,8 @@ final class WorkerPort implements Closeable {
     return ((InetSocketAddress) server.getLocalAddress()).getPort();
   }
 
-  /** Waits for the worker and closes the port; its connection blocks. {@code null}: another thread closed the port. */
-  SocketChannel await() throws IOException {
+  /** Waits for the worker and closes the port; its connection blocks. Null if another thread closed the port. */
+  @Nullable SocketChannel await() throws IOException {
     try {
       while (true) {
         selector.select(waitMillis());

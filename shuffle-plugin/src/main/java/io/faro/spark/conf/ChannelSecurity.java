@@ -1,5 +1,6 @@
 package io.faro.spark.conf;
 
+import io.faro.Nullable;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -11,7 +12,7 @@ import org.apache.spark.package$;
 
 /**
  * Protection of Faro's connections: as Spark's are, or better. In the clear only if Spark neither authenticates nor
- * encrypts its network. docs/security.md has the table.
+ * encrypts its network. docs/user/security.md has the table.
  */
 public final class ChannelSecurity {
   /** Explains why a block did not come by Spark's own fetch, and how to allow that. */
@@ -110,10 +111,10 @@ public final class ChannelSecurity {
   }
 
   /**
-   * Spark's secret, which the caller overwrites after use; {@code null}: Spark has none. Throws if Spark's own reading
+   * Spark's secret, which the caller overwrites after use; null if Spark has none. Throws if Spark's own reading
    * of its settings is another one, or the secret is missing: the channel is never weaker than Spark's.
    */
-  public byte[] secret(SecurityManager spark) {
+  @Nullable public byte[] secret(SecurityManager spark) {
     if (shared != spark.isAuthenticationEnabled()) {
       throw new IllegalStateException("Spark " + (shared ? "does not authenticate although " + settings() + " is set"
           : "authenticates although " + AUTHENTICATE + " is not set"));

@@ -1,5 +1,6 @@
 package io.faro.spark.conf;
 
+import io.faro.Nullable;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Locale;
@@ -31,16 +32,15 @@ public final class FaroConf {
   public final long requestTimeoutMillis;
   public final int port;
   public final int portRetries;
-  /** {@code null}: the executor's own address. */
-  public final String bindAddress;
+  /** Null if it is the executor's own address. */
+  @Nullable public final String bindAddress;
   public final ChannelSecurity security;
   /** True if the endpoint, or a node service, uses a map output as soon as it is written. */
   public final boolean wantsCommits;
-  /** Directory of the node service's socket; {@code null}: there is none. */
-  public final String serviceDirectory;
+  /** Directory of the node service's socket; null if there is none. */
+  @Nullable public final String serviceDirectory;
   /** Copies of each map output on node services of other hosts. */
   public final int replicas;
-  /** The settings of the native endpoint by name. */
   public final Map<String, String> settings;
 
   /** Checks all keys of Faro; throws for the first bad value. */
@@ -123,7 +123,6 @@ public final class FaroConf {
     return best;
   }
 
-  /** The Levenshtein distance. */
   private static int distance(String a, String b) {
     int[] row = new int[b.length() + 1];
     for (int j = 0; j <= b.length(); j++) {

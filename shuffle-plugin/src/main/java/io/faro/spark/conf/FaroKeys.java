@@ -9,7 +9,8 @@ import java.util.function.Function;
 import org.apache.spark.network.util.JavaUtils;
 
 /**
- * All keys of Faro, in the order of docs/configuration.md, which is generated from this table. Error messages use the
+ * All keys of Faro, in the order of docs/user/configuration.md, which is generated from this table. Error messages use
+ * the
  * same texts. The value of a key, as text, is what the native endpoint gets under {@link Key#setting}: durations in
  * milliseconds, sizes in bytes (see native/jni/src/settings.rs).
  */
@@ -111,14 +112,16 @@ public final class FaroKeys {
   public static final Key<String> SERVICE_DIRECTORY = pluginKey(
       "service.directory", "directory", "(none)", "an absolute path without a line break",
       "Directory in which the node service of each host (`faro serve`) has its socket. With it, executors hand their "
-          + "map outputs over to the service, which serves them also when the executor has ended (docs/service.md). An "
+          + "map outputs over to the service, which serves them also when the executor has ended "
+          + "(docs/user/service.md). An "
           + "executor that finds no service there serves by itself.",
       text -> text.startsWith("/") && text.indexOf('\n') < 0 ? text : null);
 
   static final Key<Integer> REPLICAS = pluginKey(
       "replicas", "number", "0", "0 to 3; more than 0 needs spark.faro.service.directory",
       "Copies of each map output on the node services of other hosts. They are made after the map task has ended. When "
-          + "a host goes with its service, only outputs that were not copied yet are computed again (docs/service.md).",
+          + "a host goes with its service, only outputs that were not copied yet are computed again "
+          + "(docs/user/service.md).",
       text -> within(text, 0, 3));
 
   static final Key<String> SECURITY = pluginKey(
@@ -127,7 +130,7 @@ public final class FaroKeys {
           + "network, otherwise in the clear. `required`: always encrypted; where Spark does not encrypt its block "
           + "transfers, a block that Faro does not deliver is a fetch failure. Without Spark's settings this protects "
           + "against an attacker that only listens, and not against an attacker that can ask Spark's own block port or "
-          + "change packets (docs/security.md says why).",
+          + "change packets (docs/user/security.md says why).",
       oneOf("auto", "required"));
 
   static final Key<String> REGIONS = key(
@@ -152,7 +155,7 @@ public final class FaroKeys {
       "In which order an executor fetches from the others and serves them, and how many at a time. `auto`: `random` "
           + "up to 64 executors, `grouped` beyond. `grouped`: by a schedule of small groups, about the square root of "
           + "the number of executors at a time. `rotated`: around a ring, as many at a time. `random`: all at once, in "
-          + "the order of Spark's requests. docs/scaling.md says when to use which.",
+          + "the order of Spark's requests. docs/design/scaling.md says when to use which.",
       oneOf("auto", "grouped", "rotated", "random"));
 
   static final Key<Long> EXCHANGE_SLICE = key(

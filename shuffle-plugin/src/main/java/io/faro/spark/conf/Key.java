@@ -1,9 +1,10 @@
 package io.faro.spark.conf;
 
+import io.faro.Nullable;
 import java.util.function.Function;
 import org.apache.spark.SparkConf;
 
-/** One configuration key; docs/configuration.md has the same texts. */
+/** One configuration key; docs/user/configuration.md has the same texts. */
 public final class Key<T> {
   /** The key without {@code spark.faro.}: the name of the endpoint's setting. */
   final String setting;
@@ -30,8 +31,8 @@ public final class Key<T> {
     this.parser = parser;
   }
 
-  /** The value; {@code null}: not set and without default. Throws with the key, the value and what is allowed. */
-  public T of(SparkConf conf) {
+  /** The value; null if not set and without default. Throws with the key, the value and what is allowed. */
+  @Nullable public T of(SparkConf conf) {
     String text = conf.get(name, defaultText).trim();
     if (text.equals(defaultText) && defaultText.startsWith("(")) {
       return null;

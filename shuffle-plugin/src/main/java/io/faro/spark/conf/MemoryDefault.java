@@ -12,7 +12,8 @@ import org.apache.spark.network.util.ByteUnit;
  * <p>The limit is an upper bound, which the arena reaches only when the job needs it. It counts against
  * {@code spark.executor.memoryOverhead}, which the JVM needs too; a container that exceeds it is killed, and an arena
  * that is short of memory only costs copies. All native memory of Faro is within {@link #ALL} times the limit and some
- * memory of each task (docs/memory.md). So the default is a third of the overhead, which leaves half of it to the JVM;
+ * memory of each task (docs/user/memory.md). So the default is a third of the overhead, which leaves half of it to the
+ * JVM;
  * except that it is never less than {@link #LEAST}.
  */
 final class MemoryDefault {

@@ -1,5 +1,6 @@
 package io.faro.spark.conf;
 
+import io.faro.Nullable;
 import org.apache.spark.SparkConf;
 import org.apache.spark.internal.config.ConfigEntry;
 import org.apache.spark.internal.config.package$;
@@ -70,8 +71,8 @@ public final class SparkSettings {
     }
   }
 
-  /** The value as this Spark has it, or as text if this Spark has no such entry; {@code null}: none, or refused. */
-  private static Object value(SparkConf conf, String key) {
+  /** The value as this Spark has it, or as text if this Spark has no such entry; null if none, or refused. */
+  @Nullable private static Object value(SparkConf conf, String key) {
     try {
       ConfigEntry<?> entry = ConfigEntry.findEntry(key);
       Object value = entry == null ? conf.getOption(key) : conf.get(entry);

@@ -47,8 +47,8 @@ public final class FallBack {
     final Reason reason;
     final Throwable cause;
 
-    UndeliveredBlocks(PeerKey peer, String[] blocks, BlockFetchingListener listener, DownloadFileManager files, Reason reason,
-        Throwable cause) {
+    UndeliveredBlocks(PeerKey peer, String[] blocks, BlockFetchingListener listener, DownloadFileManager files,
+        Reason reason, Throwable cause) {
       this.peer = peer;
       this.blocks = blocks;
       this.listener = listener;

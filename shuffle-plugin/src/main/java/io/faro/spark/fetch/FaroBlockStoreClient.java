@@ -1,15 +1,17 @@
 package io.faro.spark.fetch;
 
 import com.codahale.metrics.MetricSet;
+import io.faro.Nullable;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
-import io.faro.spark.read.PartClient;
-import io.faro.spark.read.Parts;
+import io.faro.spark.read.groups.PartClient;
+import io.faro.spark.read.places.Parts;
 import io.faro.spark.transport.ShuffleIds;
 import java.io.IOException;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.apache.spark.network.buffer.ManagedBuffer;
@@ -32,7 +34,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
   private final BlockStoreClient spark;
   private final boolean closesSpark;
   private final FaroConf conf;
-  private final FetchTargets targets;
+  private final SourceChain sources;
   private final FallBack fallBack;
   private final DownloadFiles toFile;
   private final SparkShuffles sparks;
@@ -41,12 +43,12 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
   private boolean closed;
 
   /** {@code closesSpark}: {@link #close} closes {@code spark} too. */
-  public FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, FetchTargets targets,
+  public FaroBlockStoreClient(BlockStoreClient spark, boolean closesSpark, FaroConf conf, SourceChain sources,
       FallBack fallBack, DownloadFiles toFile, SparkShuffles sparks) {
     this.spark = spark;
     this.closesSpark = closesSpark;
     this.conf = conf;
-    this.targets = targets;
+    this.sources = sources;
     this.fallBack = fallBack;
     this.toFile = toFile;
     this.sparks = sparks;
@@ -71,35 +73,35 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
       return;
     }
     if (files != null) {
-      new FileFetch(targets, peer, ids, listener, files, task, toFile, fallBack).start();
+      new FileFetch(sources, peer, ids, listener, files, task, toFile, fallBack).start();
       return;
     }
-    int max = targets.maxBlocks();
+    int max = sources.maxBlocks();
     if (blockIds.length <= max) {
-      targets.start(peer, ids, new ListenerReceiver(peer, ids, listener, fallBack), task);
+      sources.start(peer, ids, new ListenerReceiver(peer, ids, listener, fallBack), task);
       return;
     }
     for (int from = 0; from < blockIds.length; from += max) {
       ShuffleIds part = ShuffleIds.parse(
           Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + max)));
-      targets.start(peer, part, new ListenerReceiver(peer, part, listener, fallBack), task);
+      sources.start(peer, part, new ListenerReceiver(peer, part, listener, fallBack), task);
     }
   }
 
   @Override
   public void fetch(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
     TaskFetches.Task task = detached ? null : tasks.current();
-    int max = targets.maxBlocks();
+    int max = sources.maxBlocks();
     PeerKey peer = new PeerKey(executor, host, port);
     for (int from = 0; from < parts.count(); from += max) {
       ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(max, parts.count() - from));
       PartListener named = new PartListener(peer, ids, from, listener, fallBack);
       if (detached && conf.security.forbidsSparksFetch) {
-        refuse(peer, named.names(), named);
+        refuse(peer, ids.names(ids.all()), named);
       } else if (detached) {
-        spark.fetchBlocks(host, port, executor, named.names(), named, null);
+        spark.fetchBlocks(host, port, executor, ids.names(ids.all()), named, null);
       } else {
-        targets.start(peer, ids, named, task);
+        sources.start(peer, ids, named, task);
       }
     }
   }
@@ -111,8 +113,8 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
       return;
     }
     PeerKey peer = new PeerKey(executor, host, port);
-    PartListener named = new PartListener(peer, ShuffleIds.of(parts, 0, parts.count()), 0, listener, fallBack);
-    named.left(named.names(), Reason.ASKED_AGAIN, null, true);
+    ShuffleIds ids = ShuffleIds.of(parts, 0, parts.count());
+    new PartListener(peer, ids, 0, listener, fallBack).left(ids.all(), Reason.ASKED_AGAIN, null, true);
   }
 
   /** Blocks that Faro does not fetch (stopped, switched off, or merged) fail: Spark would fetch them in the clear. */
@@ -126,7 +128,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
 
   /** Ends requests without progress for {@code longestNanos}. */
   public void endUnresponsive(long longestNanos) {
-    targets.endUnresponsive(longestNanos);
+    sources.endUnresponsive(longestNanos);
   }
 
   /** From now on all requests go to Spark's own fetch. */
@@ -205,5 +207,88 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
   @Override
   public boolean removeShuffleMerge(String host, int port, int shuffleId, int shuffleMergeId) {
     return spark.removeShuffleMerge(host, port, shuffleId, shuffleMergeId);
+  }
+
+  /** Hands blocks to a listener of Spark's, in memory; what Faro does not deliver comes by the fall-back. */
+  private static final class ListenerReceiver implements Source.Receiver {
+    private final PeerKey peer;
+    private final ShuffleIds ids;
+    private final BlockFetchingListener listener;
+    private final FallBack fallBack;
+
+    ListenerReceiver(PeerKey peer, ShuffleIds ids, BlockFetchingListener listener, FallBack fallBack) {
+      this.peer = peer;
+      this.ids = ids;
+      this.listener = listener;
+      this.fallBack = fallBack;
+    }
+
+    @Override
+    public void arrived(int at, ManagedBuffer data) {
+      fallBack.give(listener, ids.name(at), data);
+    }
+
+    @Override
+    public void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread) {
+      fallBack.take(new FallBack.UndeliveredBlocks(peer, ids.names(at), listener, null, reason, cause), onTaskThread);
+    }
+
+    @Override
+    public void abandoned() {}
+  }
+
+  /** The parts of one request: Faro delivers them by position, Spark's own fetch by name. */
+  private static final class PartListener implements BlockFetchingListener, Source.Receiver {
+    private final PeerKey peer;
+    private final ShuffleIds ids;
+    /** Number of the first part at the listener. */
+    private final int first;
+    private final PartClient.Listener listener;
+    private final FallBack fallBack;
+    /** Guarded by this; null until Spark's own fetch delivers a part. */
+    @Nullable private Map<String, Integer> positions;
+
+    PartListener(PeerKey peer, ShuffleIds ids, int first, PartClient.Listener listener, FallBack fallBack) {
+      this.peer = peer;
+      this.ids = ids;
+      this.first = first;
+      this.listener = listener;
+      this.fallBack = fallBack;
+    }
+
+    @Override
+    public void arrived(int at, ManagedBuffer data) {
+      listener.arrived(first + at, data);
+    }
+
+    @Override
+    public void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread) {
+      fallBack.take(new FallBack.UndeliveredBlocks(peer, ids.names(at), this, null, reason, cause), onTaskThread);
+    }
+
+    @Override
+    public void abandoned() {}
+
+    @Override
+    public void onBlockFetchSuccess(String block, ManagedBuffer data) {
+      // The caller releases its own reference.
+      data.retain();
+      arrived(position(block), data);
+    }
+
+    @Override
+    public void onBlockFetchFailure(String block, Throwable cause) {
+      listener.failed(first + position(block), cause);
+    }
+
+    private synchronized int position(String block) {
+      if (positions == null) {
+        positions = new HashMap<>();
+        for (int i = 0; i < ids.count(); i++) {
+          positions.put(ids.name(i), i);
+        }
+      }
+      return positions.get(block);
+    }
   }
 }

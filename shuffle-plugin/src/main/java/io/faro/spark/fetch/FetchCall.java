@@ -4,6 +4,7 @@ import io.faro.BlockBatch;
 import io.faro.BlockStatus;
 import io.faro.FetchException;
 import io.faro.FetchListener;
+import io.faro.Nullable;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.metrics.RequestCounters;
@@ -29,15 +30,15 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     /** Abandoned because the task ended. */
     void abandoned(FetchCall call);
 
-    /** {@code reason}: why blocks were not delivered; {@code null}: all were. */
-    void ended(FetchCall call, Reason reason);
+    /** {@code reason}: why blocks were not delivered; null if all were. */
+    void ended(FetchCall call, @Nullable Reason reason);
   }
 
   final PeerKey peer;
   final ShuffleIds ids;
-  private final Receiver receiver;
-  /** {@code null}: not bound to a task. */
-  final TaskFetches.Task task;
+  private final Source.Receiver receiver;
+  /** Null if it is not bound to a task. */
+  @Nullable final TaskFetches.Task task;
   /** Counts delivered blocks. */
   final RequestCounters delivered = new RequestCounters();
 
@@ -60,8 +61,8 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   private boolean givenUp;
   /** From RUNNING to ENDED; -1 until then, or if it never ran. */
   private long nanosRunning = -1;
-  /** {@code null} until the transport has returned it. */
-  private FaroTransport.Fetch fetch;
+  /** Null until the transport has returned it. */
+  @Nullable private FaroTransport.Fetch fetch;
 
   /** A request that is declined goes from WAITING to ENDED. */
   private enum State {
@@ -73,7 +74,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     ENDED
   }
 
-  FetchCall(PeerKey peer, ShuffleIds ids, Receiver receiver, TaskFetches.Task task, FaroTransport transport,
+  FetchCall(PeerKey peer, ShuffleIds ids, Source.Receiver receiver, TaskFetches.Task task, FaroTransport transport,
       Client client, PluginCounters counters, LongSupplier nanos) {
     this.peer = peer;
     this.ids = ids;
@@ -153,7 +154,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     try {
       data = FaroManagedBuffer.of(batch, i);
     } catch (Throwable e) {
-      receiver.left(new String[] {ids.name(at)}, Reason.OTHER, e, false);
+      receiver.left(new int[] {at}, Reason.OTHER, e, false);
       return;
     }
     delivered.block(batch.fabric(), data.size(), ids.piece() <= 1);
@@ -242,7 +243,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   }
 
   private void end(boolean onTaskThread) {
-    String[] left;
+    int[] left;
     Reason why;
     Throwable problem;
     boolean blames;
@@ -268,10 +269,10 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     }
   }
 
-  private String[] unclaimed() {
-    String[] left = new String[ids.count() - claimed.cardinality()];
+  private int[] unclaimed() {
+    int[] left = new int[ids.count() - claimed.cardinality()];
     for (int i = claimed.nextClearBit(0), n = 0; n < left.length; i = claimed.nextClearBit(i + 1)) {
-      left[n++] = ids.name(i);
+      left[n++] = i;
     }
     return left;
   }

@@ -1,5 +1,6 @@
 package io.faro.spark.fetch;
 
+import io.faro.Nullable;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.transport.ShuffleIds;
@@ -18,7 +19,7 @@ final class FileFetch {
   /** Pieces of a block that were asked for and are not in the file: 16 MiB. */
   static final int AHEAD = 4;
 
-  private final FetchTargets targets;
+  private final SourceChain sources;
   private final PeerKey peer;
   private final ShuffleIds ids;
   private final BlockFetchingListener listener;
@@ -27,9 +28,9 @@ final class FileFetch {
   private final DownloadFiles toFile;
   private final FallBack fallBack;
 
-  FileFetch(FetchTargets targets, PeerKey peer, ShuffleIds ids, BlockFetchingListener listener,
+  FileFetch(SourceChain sources, PeerKey peer, ShuffleIds ids, BlockFetchingListener listener,
       DownloadFileManager files, TaskFetches.Task task, DownloadFiles toFile, FallBack fallBack) {
-    this.targets = targets;
+    this.sources = sources;
     this.peer = peer;
     this.ids = ids;
     this.listener = listener;
@@ -63,7 +64,6 @@ final class FileFetch {
   private enum State {
     /** For the next piece. */
     WAITING,
-    /** A thread writes. */
     WRITING,
     /** The block is over, and a thread still writes: it deletes the file. */
     STOPPING,
@@ -73,8 +73,8 @@ final class FileFetch {
   /** One block on its way into its file. */
   private final class Block {
     private final int at;
-    /** {@code null}: nothing was written. Used by the thread that writes, or else by the one that ends the block. */
-    private DownloadFiles.Block file;
+    /** Null if nothing was written. Used by the thread that writes, or else by the one that ends the block. */
+    @Nullable private DownloadFiles.Block file;
     // All that follows is guarded by this.
     private State state = State.WAITING;
     /** Pieces that have arrived and are not written, by their number modulo AHEAD. */
@@ -91,7 +91,7 @@ final class FileFetch {
           return;
         }
       }
-      targets.start(peer, ids.piece(at, piece), new Piece(this, piece, byTask), task);
+      sources.start(peer, ids.piece(at, piece), new Piece(this, piece, byTask), task);
     }
 
     void arrived(int piece, ManagedBuffer data) {
@@ -130,8 +130,8 @@ final class FileFetch {
       }
     }
 
-    /** {@code null}: the calling thread has nothing more to write. */
-    private ManagedBuffer next() {
+    /** Null if the calling thread has nothing more to write. */
+    @Nullable private ManagedBuffer next() {
       synchronized (this) {
         if (state == State.WRITING) {
           int slot = (written + 1) % AHEAD;
@@ -200,8 +200,8 @@ final class FileFetch {
       return stopped;
     }
 
-    /** {@code reason}: {@code null} if nothing waits for the block any more. */
-    void end(Reason reason, Throwable cause, boolean onTaskThread) {
+    /** {@code reason}: null if nothing waits for the block any more. */
+    void end(@Nullable Reason reason, @Nullable Throwable cause, boolean onTaskThread) {
       synchronized (this) {
         switch (state) {
           case WAITING:
@@ -247,7 +247,7 @@ final class FileFetch {
   }
 
   /** The request for one piece. */
-  private static final class Piece implements Receiver {
+  private static final class Piece implements Source.Receiver {
     private final Block block;
     private final int number;
     private final boolean byTask;
@@ -264,7 +264,7 @@ final class FileFetch {
     }
 
     @Override
-    public void left(String[] blocks, Reason reason, Throwable cause, boolean onTaskThread) {
+    public void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread) {
       block.end(reason, cause, onTaskThread && byTask);
     }
 

@@ -1,5 +1,6 @@
 package io.faro.spark.fetch;
 
+import io.faro.Nullable;
 import io.faro.spark.transport.ShuffleIds;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
@@ -22,8 +23,8 @@ import org.apache.spark.util.TaskCompletionListener;
 final class TaskFetches {
   private final Map<Long, Task> tasks = new ConcurrentHashMap<>();
 
-  /** The task of this thread; {@code null}: none. */
-  Task current() {
+  /** The task of this thread; null if there is none. */
+  @Nullable Task current() {
     TaskContext context = TaskContext.get();
     if (context == null) {
       return null;
@@ -152,8 +153,8 @@ final class TaskFetches {
       this.field = field;
     }
 
-    /** {@code null}: not known; the block is then fetched again in the same way. */
-    Object of(Object listener) {
+    /** Null if it is not known; the block is then fetched again in the same way. */
+    @Nullable Object of(Object listener) {
       try {
         return field == null ? null : field.get(listener);
       } catch (IllegalAccessException e) {

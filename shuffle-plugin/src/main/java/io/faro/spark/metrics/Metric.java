@@ -7,7 +7,8 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * The meaning, unit and kind of each counter. docs/metrics.md is generated from this table. A counter that is missing
+ * The meaning, unit and kind of each counter. docs/user/metrics.md is generated from this table. A counter that is
+ * missing
  * here is treated as a count; tests/spark/ui fails then.
  */
 public final class Metric {
@@ -119,7 +120,7 @@ public final class Metric {
     count("readOffers", "requests", "of peers answered with the memory address of the bytes, for the peer to read");
     count("remoteReads", "requests", "whose bytes this executor read from the peer's memory one-sidedly");
     count("remoteReadsStale", "requests", "of `remoteReads` that found replaced bytes; the peer then sent them");
-    level("sealedChannel", "executors", "whose connections are encrypted: 1, or 0; see docs/security.md");
+    level("sealedChannel", "executors", "whose connections are encrypted: 1, or 0; see docs/user/security.md");
     level("openOutputs", "files", "of map outputs that are open for serving");
   }
 
@@ -159,7 +160,7 @@ public final class Metric {
     level("pool.registeredHighWaterBytes", "bytes", "highest value of `pool.registeredBytes`");
   }
 
-  /** Memory that is in no arena, see docs/memory.md. */
+  /** Memory that is in no arena, see docs/user/memory.md. */
   private static void besideTheArena() {
     level("memory.rowDecoderBytes", "bytes", "of native memory of the decoders of rows that readers have open");
     level("memory.compressorBytes", "bytes", "of native memory of the compressors of map tasks");

@@ -9,7 +9,6 @@ public final class PeerFigures {
   public long bytes;
   /** Sum over the requests, from their start to their end; they overlap. */
   public long nanos;
-  /** The longest request. */
   public long slowestNanos;
 
   PeerFigures copy() {

@@ -88,7 +88,6 @@ public final class PluginCounters {
     notWritten.get(why).increment();
   }
 
-  /** All counters by name. */
   public Map<String, Long> snapshot() {
     Map<String, Long> all = new LinkedHashMap<>();
     all.put("fallbacks", fallbacks.sum());

@@ -1,5 +1,6 @@
 package io.faro.spark.peers;
 
+import io.faro.Nullable;
 import io.faro.spark.conf.FaroKeys;
 import java.net.InetAddress;
 import java.net.NetworkInterface;
@@ -46,8 +47,8 @@ public final class Addresses {
     return new Addresses(isHere(bind) ? literal(bind) : wildcard(bind), literal(known));
   }
 
-  /** The address that Kubernetes gives an executor to listen on; {@code null}: none. {@code command}: the JVM's. */
-  public static String sparksBindAddress(String command) {
+  /** The address that Kubernetes gives an executor to listen on; null if there is none. {@code command}: the JVM's. */
+  @Nullable public static String sparksBindAddress(String command) {
     List<String> words = Arrays.asList(command.split(" "));
     int at = words.indexOf("--bind-address") + 1;
     return at > 0 && at < words.size() ? words.get(at) : null;

@@ -1,5 +1,6 @@
 package io.faro.spark.peers;
 
+import io.faro.Nullable;
 import java.net.InetAddress;
 import java.util.List;
 
@@ -10,10 +11,9 @@ public interface CardStore {
     /** {@code knownAt}: the addresses of the peer's host, as this host sees them; may be empty. */
     void found(byte[] card, List<InetAddress> knownAt);
 
-    /** {@code why} is {@code null}: the peer answers and has no card. */
-    void missing(Throwable why);
+    /** {@code why} is null if the peer answers and has no card. */
+    void missing(@Nullable Throwable why);
 
-    /** The executor has ended or is about to. */
     void gone();
   }
 

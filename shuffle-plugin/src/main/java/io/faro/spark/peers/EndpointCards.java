@@ -1,5 +1,6 @@
 package io.faro.spark.peers;
 
+import io.faro.Nullable;
 import io.faro.spark.conf.SparkSettings;
 import java.io.IOException;
 import java.io.InputStream;
@@ -36,8 +37,8 @@ public final class EndpointCards implements CardStore {
   private static final int MAX_CARD_BYTES = 4_096;
 
   private final SparkEnv env;
-  /** {@code null}: the map status has the addresses of executors. */
-  private final ExecutorDirectory executors;
+  /** Null if the map status has the addresses of executors. */
+  @Nullable private final ExecutorDirectory executors;
   private final ClassTag<byte[]> tag = ClassTag$.MODULE$.apply(byte[].class);
 
   public EndpointCards(SparkEnv env) {

@@ -1,5 +1,6 @@
 package io.faro.spark.peers;
 
+import io.faro.Nullable;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.function.LongSupplier;
@@ -27,8 +28,8 @@ final class ExecutorDirectory {
     this.nanos = nanos;
   }
 
-  /** {@code null}: the driver said after {@code since} that there is no such executor. */
-  synchronized PeerKey find(String executor, long since) throws Exception {
+  /** Null if the driver said after {@code since} that there is no such executor. */
+  @Nullable synchronized PeerKey find(String executor, long since) throws Exception {
     PeerKey place = known.get(executor);
     if (place != null || asked && askedAt - since >= 0) {
       return place;

@@ -1,5 +1,6 @@
 package io.faro.spark.peers;
 
+import io.faro.Nullable;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
@@ -75,8 +76,8 @@ public final class PeerState {
     return handle;
   }
 
-  /** Returns why the last look-up failed; {@code null}: it did not, or the peer has no card. */
-  Throwable problem() {
+  /** Returns why the last look-up failed; null if it did not, or the peer has no card. */
+  @Nullable Throwable problem() {
     return problem;
   }
 
@@ -183,7 +184,6 @@ public final class PeerState {
     }
   }
 
-  /** A look-up is under way. */
   boolean looksUp() {
     return state == State.LOOKING || state == State.SLOW;
   }

@@ -58,7 +58,6 @@ public final class Peers {
 
   /** A request; exactly one of the two methods is called, once. */
   public interface Waiter {
-    /** The request can start. */
     void go(long peerHandle);
 
     /** The request cannot start. {@code onTaskThread}: the call is made on the thread of {@link #whenReady}. */
@@ -76,7 +75,6 @@ public final class Peers {
     peers.values().removeIf(peer -> peer.isIdle(now));
   }
 
-  /** The number of known peers. */
   public int size() {
     return peers.size();
   }

@@ -1,11 +1,14 @@
 package io.faro.spark.read;
 
+import io.faro.spark.read.places.HostDirectories;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
+import org.apache.spark.shuffle.ShuffleReader;
 import org.apache.spark.storage.BlockManager;
 import org.apache.spark.storage.BlockManagerId;
 import org.slf4j.Logger;
@@ -31,8 +34,20 @@ final class HostLocalSwitch {
     this.directories = directories;
   }
 
+  /**
+   * Returns Spark's own reader, which finds out first whether files of this host's other executors can be read here.
+   * {@code addresses}: the executors whose blocks are read.
+   */
+  <K, C> ShuffleReader<K, C> guard(
+      ShuffleReader<K, C> spark, Set<BlockManagerId> addresses, TaskContext context) {
+    return () -> {
+      look(addresses, SparkEnv.get().blockManager(), context);
+      return whileUnchanged(spark::read);
+    };
+  }
+
   /** Turns it off if it is on and one of these executors needs that. */
-  void look(Set<BlockManagerId> addresses, BlockManager blocks, TaskContext context) {
+  private void look(Set<BlockManagerId> addresses, BlockManager blocks, TaskContext context) {
     for (BlockManagerId address : addresses) {
       if (HostDirectories.ofThisHost(blocks, address) && directories.of(address, blocks, context) == null) {
         turnOff(blocks);
@@ -59,7 +74,7 @@ final class HostLocalSwitch {
   }
 
   /** Runs it while the switch stays as it is. */
-  <T> T whileUnchanged(Supplier<T> action) {
+  private <T> T whileUnchanged(Supplier<T> action) {
     readers.readLock().lock();
     try {
       return action.get();

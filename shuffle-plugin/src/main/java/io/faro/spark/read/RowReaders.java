@@ -3,8 +3,23 @@ package io.faro.spark.read;
 import static java.util.stream.Collectors.toSet;
 
 import io.faro.Endpoint;
+import io.faro.Nullable;
 import io.faro.spark.conf.OncePerKey;
 import io.faro.spark.metrics.ReaderDeclineReason;
+import io.faro.spark.read.groups.PartClient;
+import io.faro.spark.read.groups.ReaderConf;
+import io.faro.spark.read.places.BlockPlaces;
+import io.faro.spark.read.places.BlockSizes;
+import io.faro.spark.read.places.HostDirectories;
+import io.faro.spark.read.places.LoanClient;
+import io.faro.spark.read.places.LocalFiles.OutputFinder;
+import io.faro.spark.read.places.Parts;
+import io.faro.spark.read.places.ReadPlan;
+import io.faro.spark.read.records.GroupedReader;
+import io.faro.spark.read.records.KeySorting;
+import io.faro.spark.read.rows.RowShuffleReader;
+import io.faro.spark.read.groups.ReaderContext;
+import io.faro.spark.read.records.Decompression;
 import java.lang.reflect.Field;
 import java.util.Map;
 import java.util.Set;
@@ -29,13 +44,11 @@ public final class RowReaders {
   private static final Logger LOG = LoggerFactory.getLogger(RowReaders.class);
   private static final String ROW_SERIALIZER = "org.apache.spark.sql.execution.UnsafeRowSerializer";
 
-  final ReaderConf conf;
-  final PartClient client;
-  final Endpoint endpoint;
-  final OutputFinder outputs;
-  final LoanClient lender;
-  final HostDirectories directories = new HostDirectories();
-  private final HostLocalSwitch hostLocal = new HostLocalSwitch(directories);
+  private final ReaderConf conf;
+  private final ReaderContext shared;
+  private final HostLocalSwitch hostLocal;
+  /** Compressed blocks, one after the other, are one compressed stream. */
+  private final boolean concatenates;
   private final Runnable rowReaders;
   private final Runnable groupedReaders;
   private final Consumer<ReaderDeclineReason> declined;
@@ -46,17 +59,17 @@ public final class RowReaders {
   public RowReaders(SparkConf conf, boolean wanted, PartClient client, Endpoint endpoint, OutputFinder outputs,
       LoanClient lender, Runnable rowReaders, Runnable groupedReaders, Consumer<ReaderDeclineReason> declined) {
     this.conf = new ReaderConf(conf, wanted);
-    this.client = client;
-    this.endpoint = endpoint;
-    this.outputs = outputs;
-    this.lender = lender;
+    HostDirectories directories = new HostDirectories();
+    shared = new ReaderContext(this.conf, client, endpoint, outputs, lender, directories);
+    hostLocal = new HostLocalSwitch(directories);
+    concatenates = this.conf.codec != null || Decompression.canJoinStreams(conf);
     this.rowReaders = rowReaders;
     this.groupedReaders = groupedReaders;
     this.declined = declined;
   }
 
-  /** A reader; {@code null}: Spark's own reader is to be used. */
-  public <K, C> ShuffleReader<K, C> reader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
+  /** A reader; null if Spark's own reader is to be used. */
+  @Nullable public <K, C> ShuffleReader<K, C> reader(ShuffleHandle handle, int startMapIndex, int endMapIndex,
       int startPartition, int endPartition, TaskContext context, ShuffleReadMetricsReporter metrics) {
     ShuffleDependency<?, ?, ?> dependency = ((BaseShuffleHandle<?, ?, ?>) handle).dependency();
     ReaderDeclineReason why = why(dependency);
@@ -78,15 +91,16 @@ public final class RowReaders {
     boolean merge = SortShuffleManager.canUseBatchFetch(startPartition, endPartition, context);
     Map<BlockManagerId, Parts> blocks = BlockSizes.of(
         tracker, handle.shuffleId(), startMapIndex, endMapIndex, startPartition, endPartition, merge);
-    Set<String> near = lender.near(blocks.keySet().stream().map(BlockManagerId::executorId).collect(toSet()));
+    Set<String> near = shared.lender.near(blocks.keySet().stream().map(BlockManagerId::executorId).collect(toSet()));
     ReadPlan plan = ReadPlan.of(handle.shuffleId(), blocks,
-        new BlockPlaces(SparkEnv.get().blockManager(), context, directories, lender, near), conf.limits());
+        new BlockPlaces(SparkEnv.get().blockManager(), context, shared.directories, shared.lender, near),
+        conf.limits());
     if (fields < 0) {
       groupedReaders.run();
-      return new GroupedReader<>(this, plan, dependency, context, metrics);
+      return new GroupedReader<>(shared, plan, dependency, context, metrics);
     }
     rowReaders.run();
-    return new RowShuffleReader<>(this, plan, fields, context, metrics);
+    return new RowShuffleReader<>(shared, plan, fields, context, metrics);
   }
 
   /** Spark's own reader of the shuffle, made able to read from executors of this host whose files it cannot see. */
@@ -97,13 +111,13 @@ public final class RowReaders {
         || ((BaseShuffleHandle<?, ?, ?>) handle).dependency().isShuffleMergeFinalizedMarked()) {
       return reader;
     }
-    return new SparkReader<>(reader, hostLocal,
+    return hostLocal.guard(reader,
         BlockSizes.locations(SparkEnv.get().mapOutputTracker(), handle.shuffleId(), startMapIndex, endMapIndex),
         context);
   }
 
-  /** Returns the reason that rules out every reader of Faro's, or {@code null}. */
-  private ReaderDeclineReason why(ShuffleDependency<?, ?, ?> dependency) {
+  /** Returns the reason that rules out every reader of Faro's, or null. */
+  @Nullable private ReaderDeclineReason why(ShuffleDependency<?, ?, ?> dependency) {
     if (!conf.wanted) {
       return ReaderDeclineReason.SETTING;
     } else if (conf.encrypted) {
@@ -116,9 +130,9 @@ public final class RowReaders {
     return null;
   }
 
-  /** Returns the reason that parts cannot be read as one stream, or {@code null}. */
-  private ReaderDeclineReason whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
-    if (!conf.concatenates) {
+  /** Returns the reason that parts cannot be read as one stream, or null. */
+  @Nullable private ReaderDeclineReason whyNotGrouped(ShuffleDependency<?, ?, ?> dependency) {
+    if (!concatenates) {
       return ReaderDeclineReason.CODEC;
     } else if (!dependency.serializer().supportsRelocationOfSerializedObjects()) {
       return ReaderDeclineReason.SERIALIZER;

@@ -4,7 +4,7 @@ import io.faro.Endpoint;
 import io.faro.service.NodeService;
 import io.faro.service.ServiceException;
 import io.faro.spark.metrics.PluginCounters;
-import io.faro.spark.read.LoanClient;
+import io.faro.spark.read.places.LoanClient;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.Set;

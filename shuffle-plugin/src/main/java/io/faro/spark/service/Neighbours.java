@@ -55,9 +55,20 @@ final class Neighbours {
     this.nanos = nanos;
   }
 
-  /** Those of these executors. Other tasks wait for the driver's answer too: it is of the same executors. */
-  synchronized Set<String> of(Collection<String> executors) {
+  /** Those of these executors. The driver is asked without the lock: a task that knows its answers does not wait. */
+  Set<String> of(Collection<String> executors) {
     long now = nanos.getAsLong();
+    List<String> unknown = unknown(executors, now);
+    if (!unknown.isEmpty()) {
+      Set<String> near = ask(unknown);
+      if (near != null) {
+        learn(unknown, near, now);
+      }
+    }
+    return near(executors);
+  }
+
+  private synchronized List<String> unknown(Collection<String> executors, long now) {
     List<String> unknown = new ArrayList<>();
     for (String executor : executors) {
       Answer answer = known.get(executor);
@@ -65,20 +76,26 @@ final class Neighbours {
         unknown.add(executor);
       }
     }
-    if (!unknown.isEmpty()) {
-      Set<String> near = ask(unknown);
-      if (near != null) {
-        unknown.forEach(executor -> known.put(executor, new Answer(near.contains(executor), now)));
-      }
+    return unknown;
+  }
+
+  /** A yes stays, where another task has got it meanwhile. */
+  private synchronized void learn(List<String> executors, Set<String> near, long now) {
+    for (String executor : executors) {
+      Answer answer = new Answer(near.contains(executor), now);
+      known.merge(executor, answer, (old, late) -> old.near ? old : late);
     }
-    Set<String> found = new HashSet<>();
+  }
+
+  private synchronized Set<String> near(Collection<String> executors) {
+    Set<String> near = new HashSet<>();
     for (String executor : executors) {
       Answer answer = known.get(executor);
       if (answer != null && answer.near) {
-        found.add(executor);
+        near.add(executor);
       }
     }
-    return found;
+    return near;
   }
 
   /** {@code null}: the task was killed, and nothing is known. */

@@ -1,6 +1,7 @@
 package io.faro.spark.transport;
 
 import io.faro.BlockBytes;
+import io.faro.Nullable;
 import io.netty.buffer.ByteBuf;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -49,8 +50,8 @@ final class CopiedBlock extends NettyManagedBuffer {
     return this;
   }
 
-  /** A copy of the block, whose reference is then released. {@code null}, and nothing done: no memory for a copy. */
-  static ManagedBuffer of(BlockBytes bytes) {
+  /** A copy of the block, whose reference is then released. Null, and nothing done, without memory for a copy. */
+  @Nullable static ManagedBuffer of(BlockBytes bytes) {
     if (bytes.length() > Integer.MAX_VALUE) {
       return null;
     }

@@ -3,7 +3,7 @@ package io.faro.spark.transport;
 import io.faro.BlockBatch;
 import io.faro.BlockBytes;
 import io.faro.rows.MemorySlices;
-import io.faro.spark.read.NativeBytes;
+import io.faro.spark.read.groups.PartClient.NativeBytes;
 import io.netty.buffer.Unpooled;
 import java.io.InputStream;
 import java.nio.ByteBuffer;

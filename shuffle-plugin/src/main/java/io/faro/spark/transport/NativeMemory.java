@@ -3,7 +3,8 @@ package io.faro.spark.transport;
 import java.util.Map;
 
 /**
- * All native memory of Faro in this process, summed up from the counters of its parts: docs/memory.md has the bound of
+ * All native memory of Faro in this process, summed up from the counters of its parts: docs/user/memory.md has the
+ * bound of
  * each. The highest sum is that of the moments at which counters were read; the driver's reports do that every few
  * seconds.
  */

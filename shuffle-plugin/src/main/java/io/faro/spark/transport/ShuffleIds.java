@@ -1,8 +1,8 @@
 package io.faro.spark.transport;
 
-import io.faro.spark.read.Parts;
-import java.util.HashMap;
-import java.util.Map;
+import io.faro.Nullable;
+import io.faro.spark.read.places.Parts;
+import java.util.Arrays;
 
 /**
  * The blocks of one request, parsed from Spark's names: {@code shuffle_<s>_<m>_<r>} and {@code
@@ -17,8 +17,8 @@ public final class ShuffleIds {
   private final long[] maps;
   private final int[] starts;
   private final int[] ends;
-  /** {@code null}: made when they are asked for. */
-  private final String[] names;
+  /** Null until they are asked for. */
+  @Nullable private final String[] names;
   /** Piece of each block; 0: the whole. */
   private int piece;
 
@@ -30,8 +30,8 @@ public final class ShuffleIds {
     ends = new int[count];
   }
 
-  /** {@code null}: there is a name that is not a shuffle block's, or there is no name at all. */
-  public static ShuffleIds parse(String[] names) {
+  /** Null if there is a name that is not a shuffle block's, or there is no name at all. */
+  @Nullable public static ShuffleIds parse(String[] names) {
     if (names.length == 0) {
       return null;
     }
@@ -84,25 +84,23 @@ public final class ShuffleIds {
     return some;
   }
 
-  /** Returns the places of the blocks with these names. */
-  public int[] places(String[] blocks) {
-    Map<String, Integer> byName = new HashMap<>();
-    for (int i = 0; i < count(); i++) {
-      byName.put(name(i), i);
-    }
-    int[] places = new int[blocks.length];
-    for (int i = 0; i < blocks.length; i++) {
-      places[i] = byName.get(blocks[i]);
-    }
+  public int[] all() {
+    int[] places = new int[count()];
+    Arrays.setAll(places, i -> i);
     return places;
   }
 
-  /** The number of blocks. */
+  /** Spark's names of the blocks at these places. */
+  public String[] names(int[] places) {
+    String[] some = new String[places.length];
+    Arrays.setAll(some, i -> name(places[i]));
+    return some;
+  }
+
   public int count() {
     return shuffles.length;
   }
 
-  /** Spark's name of a block. */
   public String name(int i) {
     if (names != null) {
       return names[i];

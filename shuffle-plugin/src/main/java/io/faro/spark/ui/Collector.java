@@ -1,5 +1,6 @@
 package io.faro.spark.ui;
 
+import io.faro.Nullable;
 import io.faro.spark.metrics.Report;
 import io.faro.spark.metrics.Traffic;
 import java.util.ArrayList;
@@ -65,7 +66,6 @@ final class Collector {
     /** When Spark removed the executor, if it did. */
     long removed;
     boolean summarised;
-    /** The figures in the store. */
     ExecutorFigures figures;
   }
 
@@ -96,8 +96,8 @@ final class Collector {
     this.lastAsked = nanos.getAsLong() - STAGE_NANOS;
   }
 
-  /** {@code answer}, run once, requests the executor's next report; {@code null}: the executor does not wait. */
-  synchronized void take(Report report, long timeMillis, Runnable answer) throws Exception {
+  /** {@code answer}, run once, requests the executor's next report; null if the executor does not wait. */
+  synchronized void take(Report report, long timeMillis, @Nullable Runnable answer) throws Exception {
     KnownExecutor known = executors.get(report.executor);
     if (known == null) {
       known = new KnownExecutor();

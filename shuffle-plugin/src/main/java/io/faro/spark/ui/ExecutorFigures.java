@@ -23,7 +23,7 @@ public final class ExecutorFigures implements SparkListenerEvent {
   public boolean removed;
   /** The reason why Faro does not run there; empty: it does. Logs of older versions do not have it. */
   public String problem = "";
-  /** The counters, by the names of docs/metrics.md. */
+  /** The counters, by the names of docs/user/metrics.md. */
   public Map<String, Long> counters = new TreeMap<>();
   /** The peers with the longest requests, longest first. */
   public List<PeerFigures> peers = new ArrayList<>();

@@ -1,5 +1,6 @@
 package io.faro.spark.ui;
 
+import io.faro.Nullable;
 import io.faro.spark.metrics.Report;
 import io.faro.spark.metrics.Reporter;
 import java.util.concurrent.RejectedExecutionException;
@@ -62,8 +63,8 @@ public final class FaroUi {
     return active.isEmpty() ? null : open(active.get());
   }
 
-  /** {@code null}: local mode, or it failed, which is logged. */
-  public static FaroUi open(SparkContext context) {
+  /** Null in local mode, or if it failed, which is logged. */
+  @Nullable public static FaroUi open(SparkContext context) {
     try {
       if (context.isLocal()) {
         LOG.info("Faro: local mode has one process and no executors that fetch from each other, so Faro has nothing to "

@@ -22,7 +22,6 @@ final class FetchWaits {
 
   /** The shuffle that each stage writes. */
   private final Map<Integer, Integer> writes = new BoundedMap<>();
-  /** The query of each shuffle. */
   private final Map<Integer, Long> queries = new BoundedMap<>();
   /** Shuffles that Faro has no part in. */
   private final Map<Integer, Boolean> sparks = new BoundedMap<>();

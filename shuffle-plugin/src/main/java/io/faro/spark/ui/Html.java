@@ -12,7 +12,6 @@ final class Html {
 
   private final StringBuilder out = new StringBuilder(16_384);
 
-  /** Markup, as it is. */
   Html raw(String markup) {
     out.append(markup);
     return this;

@@ -1,5 +1,6 @@
 package io.faro.spark.ui;
 
+import io.faro.Nullable;
 import io.faro.spark.metrics.ReaderDeclineReason;
 import io.faro.spark.metrics.WriterDeclineReason;
 import io.faro.spark.metrics.Reason;
@@ -24,8 +25,8 @@ final class StatusLog {
 
   private final Logger logger;
   private final LongSupplier nanos;
-  /** The state of the last tick, and of the last line; {@code null}: there was none. */
-  private Map<String, Integer> seen;
+  /** The state of the last tick, and of the last line; null if there was none. */
+  @Nullable private Map<String, Integer> seen;
   private Map<String, Integer> logged;
   private long loggedNanos;
   /** What was logged last, by counter. */

@@ -18,7 +18,6 @@ final class Chunks {
   }
 
   private final List<MemoryBlock> pages = new ArrayList<>();
-  /** The first and the last block of each partition. */
   private final int[] firsts;
   private final int[] lasts;
   /** For each block: page, offset in it, bytes, and the partition's next block. */
@@ -39,7 +38,6 @@ final class Chunks {
     Arrays.fill(firsts, NONE);
   }
 
-  /** Bytes of all blocks. */
   long bytes() {
     return bytes;
   }

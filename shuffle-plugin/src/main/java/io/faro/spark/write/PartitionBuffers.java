@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import io.faro.rows.BlockCompressor;
 import java.io.Closeable;
 import java.io.IOException;
@@ -34,20 +35,19 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
   private final Thread owner = Thread.currentThread();
   private final int partitions;
   private final BlockCompressor compressor;
-  /** {@code null}: {@code files} takes what has no memory. */
-  private final Spills spills;
-  /** {@code null}: {@code spills} does. */
-  private final PartitionFiles files;
+  /** Null if {@code files} takes what has no memory. */
+  @Nullable private final Spills spills;
+  /** Null if {@code spills} takes it. */
+  @Nullable private final PartitionFiles files;
   private final SpareMemory spare;
   private final SpillLimits limits;
   private final BufferSizes sizes;
   private final CompressedBlocks blocks;
-  /** The bytes in each partition's buffer. */
   private final int[] filled;
   /** The partitions whose buffers begin inside a row, the rest of which was in the block before. */
   private final BitSet insideRow = new BitSet();
-  /** The memory of all buffers; {@code null} if they have none now. */
-  private MemoryBlock page;
+  /** The memory of all buffers; null if they have none now. */
+  @Nullable private MemoryBlock page;
   private Object base;
   private long start;
   /** Size of one buffer, in bytes; 0 without a page. */
@@ -191,8 +191,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     return true;
   }
 
-  /** Returns a page, for which blocks may have been spilled; {@code null} if Spark has none for this task. */
-  private MemoryBlock pageOrNull(long bytes) {
+  /** Returns a page, for which blocks may have been spilled; null if Spark has none for this task. */
+  @Nullable private MemoryBlock pageOrNull(long bytes) {
     try {
       return allocatePage(bytes);
     } catch (SparkOutOfMemoryError e) {
@@ -254,8 +254,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     empty(partition);
   }
 
-  /** Returns a page for blocks that nobody else has to give up; {@code null} if there is none. */
-  private MemoryBlock sparePage() {
+  /** Returns a page for blocks that nobody else has to give up; null if there is none. */
+  @Nullable private MemoryBlock sparePage() {
     long bytes = blocks.pageBytes();
     return spare.has(bytes, getUsed()) ? pageOrNull(bytes) : null;
   }
@@ -273,8 +273,8 @@ final class PartitionBuffers extends MemoryConsumer implements Closeable {
     insideRow.clear(partition);
   }
 
-  /** Returns a page for blocks; {@code null} if everything was spilled, because there is no memory or meanwhile. */
-  private MemoryBlock blockPage() throws IOException {
+  /** Returns a page for blocks; null if everything was spilled, because there is no memory or meanwhile. */
+  @Nullable private MemoryBlock blockPage() throws IOException {
     boolean none = blocks.isEmpty();
     long now = (long) room * partitions;
     MemoryBlock next = pageOrNull(blocks.pageBytes());

@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import io.faro.StagedOutput;
 import java.io.File;
 import java.io.IOException;
@@ -14,20 +15,19 @@ final class PartitionFile implements AutoCloseable {
   /** One call of the system moves so much at most: a killed task ends after it. */
   private static final long TRANSFER_BYTES = 16L << 20;
 
-  /** By partition. */
   final long[] lengths;
   private final File file;
   private final WriteContext context;
-  /** Takes a copy of the bytes; {@code null}: there is no copy. */
-  private final StagedOutput copy;
+  /** Takes a copy of the bytes; null if there is no copy. */
+  @Nullable private final StagedOutput copy;
   private final byte[] buffer = new byte[BUFFER_BYTES];
   private int buffered;
   private long bytes;
-  /** {@code null}: nothing was written yet. */
-  private FileChannel channel;
+  /** Null if nothing was written yet. */
+  @Nullable private FileChannel channel;
 
-  /** The context's checksums are updated with what {@link #append} gets. {@code copy} may be {@code null}. */
-  PartitionFile(File file, WriteContext context, StagedOutput copy) {
+  /** The context's checksums are updated with what {@link #append} gets. */
+  PartitionFile(File file, WriteContext context, @Nullable StagedOutput copy) {
     lengths = new long[context.partitions];
     this.file = file;
     this.context = context;
@@ -78,7 +78,6 @@ final class PartitionFile implements AutoCloseable {
     bytes += length;
   }
 
-  /** Returns the bytes of all partitions. */
   long bytes() {
     return bytes;
   }

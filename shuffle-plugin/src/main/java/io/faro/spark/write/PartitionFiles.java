@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import java.io.Closeable;
 import java.io.File;
 import java.io.IOException;
@@ -25,8 +26,8 @@ final class PartitionFiles implements Closeable {
   private final File[] files;
   private final FileChannel[] channels;
   private final long[] lengths;
-  /** Bytes of one partition on their way; {@code null} before the first. */
-  private byte[] buffer;
+  /** Bytes of one partition on their way; null before the first. */
+  @Nullable private byte[] buffer;
   private int buffered;
   /** A write has failed, and a part of its bytes may be in the file. Nothing is written after it. */
   private boolean failed;

@@ -1,16 +1,17 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import java.util.zip.Adler32;
 import java.util.zip.CRC32;
 import java.util.zip.Checksum;
 
 /** Spark's checksums of the partitions of one map output, over their bytes in the order of the file. */
 final class PartitionSums {
-  /** {@code null}: there are none. */
-  private final Checksum[] sums;
+  /** Null if there are none. */
+  @Nullable private final Checksum[] sums;
 
-  /** {@code algorithm}: as {@code spark.shuffle.checksum.algorithm}; {@code null}: no checksums. */
-  PartitionSums(String algorithm, int partitions) {
+  /** {@code algorithm}: as {@code spark.shuffle.checksum.algorithm}; null if there are no checksums. */
+  PartitionSums(@Nullable String algorithm, int partitions) {
     sums = algorithm == null ? null : new Checksum[partitions];
     for (int i = 0; sums != null && i < partitions; i++) {
       sums[i] = of(algorithm);

@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import io.faro.StagedOutput;
 import io.faro.rows.BlockCompressor;
 import java.io.File;
@@ -39,8 +40,8 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   private final WriterConf conf;
   private final ShuffleDependency<K, V, ?> dependency;
   private final long mapId;
-  /** {@code null}: nothing counts the data's size. */
-  private final SQLMetric dataSize;
+  /** Null if nothing counts the data's size. */
+  @Nullable private final SQLMetric dataSize;
   private final int packedFields;
   private final boolean few;
   private final TaskContext context;
@@ -50,10 +51,10 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   private final LongConsumer rowBlocks;
   private final BlockManager blocks = SparkEnv.get().blockManager();
   private long[] lengths;
-  /** The front of the data file, from when it is written on; {@code null}: nothing is staged. */
-  private StagedOutput staged;
-  /** {@code null} before the output is committed. */
-  private MapStatus status;
+  /** The front of the data file, from when it is written on; null if nothing is staged. */
+  @Nullable private StagedOutput staged;
+  /** Null before the output is committed. */
+  @Nullable private MapStatus status;
   private boolean stopped;
 
   /**
@@ -185,8 +186,8 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
     return Files.readAttributes(file.toPath(), BasicFileAttributes.class).fileKey();
   }
 
-  /** The front of the committed data file, for the endpoint; {@code null}: nothing was staged. */
-  public StagedOutput staged() {
+  /** The front of the committed data file, for the endpoint; null if nothing was staged. */
+  @Nullable public StagedOutput staged() {
     return staged;
   }
 

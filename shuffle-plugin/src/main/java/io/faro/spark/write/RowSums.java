@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import java.lang.invoke.LambdaMetafactory;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
@@ -18,13 +19,13 @@ final class RowSums {
   private static final Logger LOG = LoggerFactory.getLogger(RowSums.class);
   /** Sums of a dependency without checksums. */
   static final RowSums NONE = new RowSums(null);
-  /** {@code null}: this Spark has no such checksums. */
-  private static final Method SUMS = sumsMethod();
-  /** {@code null}: there are none, or they are not as they are known here. */
-  private static final Access ACCESS = SUMS == null ? null : access();
+  /** Null if this Spark has no such checksums. */
+  @Nullable private static final Method SUMS = sumsMethod();
+  /** Null if there are none, or they are not as they are known here. */
+  @Nullable private static final Access ACCESS = SUMS == null ? null : access();
 
-  /** {@code null}: none. */
-  private final Object[] sums;
+  /** Null if there is none. */
+  @Nullable private final Object[] sums;
 
   private RowSums(Object[] sums) {
     this.sums = sums;

@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import io.faro.StagedOutput;
 import io.faro.spark.conf.OncePerKey;
 import io.faro.spark.metrics.WriterDeclineReason;
@@ -23,7 +24,7 @@ import org.slf4j.LoggerFactory;
 
 /** Makes the writers of one executor, for shuffles that Faro writes itself. */
 public final class RowWriters {
-  /** The longest block that may become a row block: docs/memory.md has 1 MiB for a task's compressor. */
+  /** The longest block that may become a row block: docs/user/memory.md has 1 MiB for a task's compressor. */
   public static final int MAX_PACKED_BYTES = 64 << 10;
 
   private static final Logger LOG = LoggerFactory.getLogger(RowWriters.class);
@@ -59,8 +60,8 @@ public final class RowWriters {
     this.declined = declined;
   }
 
-  /** A writer of rows; {@code null}: Spark's own is to be used. */
-  public <K, V> RowShuffleWriter<K, V> writer(ShuffleHandle handle, long mapId, TaskContext context,
+  /** A writer of rows; null if Spark's own is to be used. */
+  @Nullable public <K, V> RowShuffleWriter<K, V> writer(ShuffleHandle handle, long mapId, TaskContext context,
       ShuffleWriteMetricsReporter metrics, IndexShuffleBlockResolver resolver) {
     @SuppressWarnings("unchecked")
     ShuffleDependency<K, V, ?> dependency = ((BaseShuffleHandle<K, V, ?>) handle).dependency();
@@ -91,8 +92,8 @@ public final class RowWriters {
         conf, dependency, mapId, size, packed, few, context, metrics, resolver, stage, rowBlocks);
   }
 
-  /** Returns why Spark's own writer is to be used; {@code null}: it is not. */
-  private WriterDeclineReason why(ShuffleDependency<?, ?, ?> dependency, TaskContext context) {
+  /** Returns why Spark's own writer is to be used; null if it is not. */
+  @Nullable private WriterDeclineReason why(ShuffleDependency<?, ?, ?> dependency, TaskContext context) {
     if (!conf.wanted) {
       return WriterDeclineReason.SETTING;
     } else if (!dependency.serializer().getClass().getName().equals(ROW_SERIALIZER)) {
@@ -114,8 +115,8 @@ public final class RowWriters {
     return null;
   }
 
-  /** The metric that adaptive execution takes its statistics from; {@code null}: the shuffle has none. */
-  private SQLMetric dataSize(Serializer serializer) throws ReflectiveOperationException {
+  /** The metric that adaptive execution takes its statistics from; null if the shuffle has none. */
+  @Nullable private SQLMetric dataSize(Serializer serializer) throws ReflectiveOperationException {
     Field field = dataSize;
     if (field == null) {
       field = field(serializer, "dataSize");

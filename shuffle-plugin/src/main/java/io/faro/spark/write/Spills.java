@@ -83,7 +83,6 @@ final class Spills implements Closeable {
     return memoryBytes;
   }
 
-  /** Bytes of all spills. */
   long diskBytes() {
     return diskBytes;
   }

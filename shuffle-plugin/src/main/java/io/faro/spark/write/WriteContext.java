@@ -27,7 +27,6 @@ final class WriteContext {
     writeNanos += System.nanoTime() - started;
   }
 
-  /** The time of all writes so far. */
   long writeNanos() {
     return writeNanos;
   }

@@ -1,5 +1,6 @@
 package io.faro.spark.write;
 
+import io.faro.Nullable;
 import io.faro.rows.RowCodec;
 import io.faro.spark.conf.SparkSettings;
 import org.apache.spark.SparkConf;
@@ -16,13 +17,13 @@ final class WriterConf {
   private static final int PLAIN_BYTES = 64 << 10;
 
   final boolean wanted;
-  /** {@code null}: not one that native code compresses. */
-  final RowCodec codec;
+  /** Null if it is not one that native code compresses. */
+  @Nullable final RowCodec codec;
   final boolean encrypted;
   /** True if files are forced to the disk before they are used. */
   final boolean sync;
-  /** {@code null}: map outputs have no checksums. */
-  final String checksum;
+  /** Null if map outputs have no checksums. */
+  @Nullable final String checksum;
   final int zstdLevel;
   /** Bytes that one block holds before it is compressed: a multiple of 8. */
   final int blockBytes;

@@ -12,7 +12,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /**
- * docs/configuration.md between its two markers is what {@link FaroKeys} says.
+ * docs/user/configuration.md between its two markers is what {@link FaroKeys} says.
  * {@code mvn -pl jvm,shuffle-plugin test -Dtest=ConfigurationDocTest -Dsurefire.failIfNoSpecifiedTests=false
  * -Dfaro.docs.write=true} writes it.
  */
@@ -38,7 +38,7 @@ class ConfigurationDocTest {
 
   @Test
   void theManualSaysWhatTheCodeSays() throws IOException {
-    Path manual = Paths.get(System.getProperty("faro.root"), "docs", "configuration.md");
+    Path manual = Paths.get(System.getProperty("faro.root"), "docs", "user", "configuration.md");
     String text = new String(Files.readAllBytes(manual), StandardCharsets.UTF_8);
     int begin = text.indexOf(BEGIN) + BEGIN.length();
     int end = text.indexOf(END);
@@ -47,6 +47,6 @@ class ConfigurationDocTest {
       Files.write(manual, expected.getBytes(StandardCharsets.UTF_8));
       text = expected;
     }
-    assertEquals(expected, text, "docs/configuration.md and FaroKeys differ; write it anew with: " + COMMAND);
+    assertEquals(expected, text, "docs/user/configuration.md and FaroKeys differ; write it anew with: " + COMMAND);
   }
 }

@@ -12,7 +12,8 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 
 /**
- * docs/metrics.md between its two markers is what {@link Metric} says; tests/spark/ui compares it with what executors
+ * docs/user/metrics.md between its two markers is what {@link Metric} says; tests/spark/ui compares it with what
+ * executors
  * count. {@code mvn -pl jvm,shuffle-plugin test -Dtest=MetricsDocTest -Dsurefire.failIfNoSpecifiedTests=false
  * -Dfaro.docs.write=true} writes it.
  */
@@ -33,7 +34,7 @@ class MetricsDocTest {
 
   @Test
   void theManualSaysWhatTheCodeSays() throws IOException {
-    Path manual = Paths.get(System.getProperty("faro.root"), "docs", "metrics.md");
+    Path manual = Paths.get(System.getProperty("faro.root"), "docs", "user", "metrics.md");
     String text = new String(Files.readAllBytes(manual), StandardCharsets.UTF_8);
     int begin = text.indexOf(BEGIN) + BEGIN.length();
     int end = text.indexOf(END);
@@ -42,7 +43,8 @@ class MetricsDocTest {
       Files.write(manual, expected.getBytes(StandardCharsets.UTF_8));
       text = expected;
     }
-    assertEquals(expected, text, "docs/metrics.md and Metric differ; write it anew with: mvn -pl jvm,shuffle-plugin "
+    assertEquals(expected, text, "docs/user/metrics.md and Metric differ; write it anew with: "
+        + "mvn -pl jvm,shuffle-plugin "
         + "test -Dtest=MetricsDocTest -Dsurefire.failIfNoSpecifiedTests=false -Dfaro.docs.write=true");
   }
 }

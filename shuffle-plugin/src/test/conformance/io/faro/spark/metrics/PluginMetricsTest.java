@@ -12,9 +12,10 @@ class PluginMetricsTest {
   @Test
   void everyCounterOfTheJavaSideIsInTheManual() throws IOException {
     String manual = new String(
-        Files.readAllBytes(Paths.get(System.getProperty("faro.root"), "docs", "metrics.md")), StandardCharsets.UTF_8);
+        Files.readAllBytes(Paths.get(System.getProperty("faro.root"), "docs", "user", "metrics.md")),
+        StandardCharsets.UTF_8);
     for (String name : new PluginCounters().snapshot().keySet()) {
-      assertTrue(manual.contains("| `" + name + "` |"), name + " is not in docs/metrics.md");
+      assertTrue(manual.contains("| `" + name + "` |"), name + " is not in docs/user/metrics.md");
     }
   }
 }

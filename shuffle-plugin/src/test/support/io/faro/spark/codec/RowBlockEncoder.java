@@ -11,7 +11,7 @@ import java.util.Random;
 import java.util.stream.LongStream;
 import net.jpountz.lz4.LZ4Factory;
 
-/** Makes row blocks by docs/row-block-format.md, not with Faro's encoder; takes the modes of columns by chance. */
+/** Makes row blocks by docs/design/row-block-format.md, not with Faro's encoder; the modes of columns are random. */
 public final class RowBlockEncoder {
   private static final int MASK = 0;
   private static final int FOR = 1;

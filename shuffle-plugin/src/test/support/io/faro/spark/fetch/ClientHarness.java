@@ -68,11 +68,11 @@ final class ClientHarness {
     DownloadFiles toFile = new DownloadFiles(sparkConf, fileThreads, PIECE_BYTES);
     Peers services = conf.serviceDirectory == null ? null : new Peers(transport, new ServiceStore(),
         new PerHost(lookUps), steps, steps, false, WAIT_MILLIS, counters);
-    FetchTargets.Replicas replicas = conf.replicas == 0 ? null : new FetchTargets.Replicas(
+    SourceChain.Replicas replicas = conf.replicas == 0 ? null : new SourceChain.Replicas(
         new Peers(transport, new ReplicaCards(hosts), new PerHost(lookUps), steps, steps, false, WAIT_MILLIS, counters),
         hosts);
-    FetchTargets targets = new FetchTargets(transport, peers, services, replicas, counters, steps);
-    client = new FaroBlockStoreClient(spark, true, conf, targets, fallBack, toFile, left::contains);
+    SourceChain sources = new SourceChain(transport, peers, services, replicas, counters, steps);
+    client = new FaroBlockStoreClient(spark, true, conf, sources, fallBack, toFile, left::contains);
   }
 
   private final class ServiceStore implements CardStore {

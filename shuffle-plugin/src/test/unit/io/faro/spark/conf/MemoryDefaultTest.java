@@ -9,7 +9,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** The limit of the arena that nobody has set. */
 class MemoryDefaultTest {
-  /** docs/configuration.md shows the first of these. */
+  /** docs/user/configuration.md shows the first of these. */
   @ParameterizedTest
   @CsvSource({
       "1, 1g, , , 112",

@@ -6,8 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
 import io.faro.FetchError;
-import io.faro.spark.read.PartClient;
-import io.faro.spark.read.Parts;
+import io.faro.spark.read.groups.PartClient;
+import io.faro.spark.read.places.Parts;
 import io.faro.spark.transport.FaroManagedBuffer;
 import java.io.IOException;
 import java.util.Collections;

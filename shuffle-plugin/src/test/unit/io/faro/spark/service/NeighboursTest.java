@@ -1,6 +1,7 @@
 package io.faro.spark.service;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -75,5 +76,24 @@ class NeighboursTest {
     isSilent = false;
     now += Neighbours.ASK_AGAIN_NANOS;
     assertNear("1", "1");
+  }
+
+  @Test
+  void theDriverIsAskedWithoutTheLockAndALateNoChangesNothing() {
+    List<Neighbours> made = new ArrayList<>();
+    Set<String> wanted = Collections.singleton("1");
+    made.add(new Neighbours(executors -> {
+      assertFalse(Thread.holdsLock(made.get(0)));
+      asked.add(executors);
+      if (asked.size() == 1) {
+        // Another task's question and answer, while this one is under way.
+        assertEquals(wanted, made.get(0).of(executors));
+        return Collections.emptySet();
+      }
+      return wanted;
+    }, () -> now));
+    assertEquals(wanted, made.get(0).of(wanted));
+    assertEquals(wanted, made.get(0).of(wanted));
+    assertEquals(2, asked.size());
   }
 }
