@@ -25,6 +25,7 @@ macro_rules! kernel {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
             #[allow(unsafe_code, reason = "its callers must have checked the processor")]
+            // SAFETY: the caller must have found the features that are named above in this processor.
             unsafe fn avx2($($arg: $type),*) $(-> $result)? {
                 $body($($arg),*)
             }

@@ -1,5 +1,5 @@
 //! Tells services of an application on any hosts that shuffles were removed or that the application
-//! has ended. `control_inbox` hears it.
+//! has ended. `control_inbox` receives it.
 
 use crate::serving::security;
 use faro_endpoint::{Budget, Config, Endpoint, EndpointError, FabricChoice};
@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 const AT_ONCE: usize = 64;
 /// Most shuffles that one call may name.
 pub const MAX_SHUFFLES: usize = MAX_COMMAND_SHUFFLES as usize;
-/// An arena of two slabs, of which next to nothing is used.
+/// The smallest arena: commands need almost no memory.
 const MEMORY: u64 = Budget::OWN_BYTES;
 
 /// A member of an application, as its services know it.

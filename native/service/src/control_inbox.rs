@@ -1,11 +1,10 @@
-//! What members of an application, such as its driver, tell its service over the connections of
-//! readers. They tell it where the application has no executor on the host that would tell it over
-//! the Unix socket.
+//! Commands of an application's members, such as its driver, to its service. They come over the
+//! network, because the host may have no executor that could use the Unix socket.
 //!
-//! It is told by a command to the application's endpoint, so it is proven as a read is. The progress
-//! thread only notes it, since to end an application ends its endpoint too; the next tick of the
-//! service does it. To be told twice is as to be told once. A service that ends before its next tick
-//! has forgotten it; then `--idle` removes the outputs.
+//! The application's endpoint receives them, so their senders are authenticated as readers are. The
+//! progress thread only notes a command, because ending an application ends its endpoint too; the
+//! next tick of the service carries it out. Commands are idempotent. A service that ends before its
+//! next tick loses them; then `--idle` removes the outputs.
 
 use faro_endpoint::CommandHandler;
 use faro_sync::lock;

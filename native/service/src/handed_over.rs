@@ -147,7 +147,8 @@ fn last_offset(index: &File, bytes: u64) -> Result<u64, HandedError> {
     Ok(before)
 }
 
-/// The first byte from `at` on that is not in a hole; `bytes` if there is none.
+/// Returns the offset of the first byte at or after `at` that the file has on disk, or `bytes` if all that follows is a
+/// hole.
 fn next_data(file: &File, at: u64, bytes: u64) -> io::Result<u64> {
     match seek(file, SeekFrom::Data(at)) {
         Ok(data) => Ok(data.min(bytes)),

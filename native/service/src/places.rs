@@ -47,7 +47,7 @@ impl Places {
     }
 
     /// Finds the applications of a service before this one, by their names; none of their outputs is opened. What is
-    /// damaged, or of an earlier boot of the machine, is removed. What cannot be looked at stays.
+    /// damaged, or of an earlier boot of the machine, is removed. A file that cannot be read stays.
     ///
     /// # Errors
     /// `Path`.

@@ -1,9 +1,10 @@
-//! Shares of a bound of which no user and no application may take all.
+//! Shares of a bound: no user and no application may take all of it.
 
 use crate::options::Users;
 
-/// One user's share of `max`, of which `taken` are taken by all: all of it where only one user is served, otherwise one may
-/// have no more than are left free. So one alone has half, two have a third each, and one that comes always finds some.
+/// Returns how many of `max` places one user may have while all users together have `taken`. If only one user is served,
+/// that is `max`. Otherwise it is the number of free places: one user alone gets half, two get a third each, and a new
+/// user always finds a place.
 pub(crate) fn share_of_user(users: &Users, max: usize, taken: usize) -> usize {
     match users {
         Users::Own => max,
@@ -12,8 +13,8 @@ pub(crate) fn share_of_user(users: &Users, max: usize, taken: usize) -> usize {
     }
 }
 
-/// Whether one that has `own` may take `more` of `max`, of which `all` are taken: it may then have no more than are left
-/// free. So one alone has half, and one that comes always finds some.
+/// Returns whether an application that has `own` of `max` places may take `more` while all together have `all`.
+/// Afterwards it must not have more than are free. So one application alone gets half, and a new one always finds some.
 pub(crate) fn fits(own: usize, more: usize, all: usize, max: usize) -> bool {
     own + more <= max.saturating_sub(all + more)
 }

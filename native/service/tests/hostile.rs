@@ -37,7 +37,7 @@ fn output(map: i64) -> Request {
 /// The signal of a lease; `libc` does not have it.
 const F_SETSIG: libc::c_int = 10;
 
-/// Whoever opens the file from now on waits until it is closed here, 45 s at most.
+/// From now on, opening the file waits until it is closed here (45 s at most).
 fn lease(file: &OwnedFd) {
     let raw = file.as_raw_fd();
     // SAFETY: the descriptor is open, and the commands take a number. Without the first one the kernel would end this

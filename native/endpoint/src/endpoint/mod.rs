@@ -229,7 +229,8 @@ impl Endpoint {
         Ok(TeamMember::new(dispatch, pool, self.card.clone())?)
     }
 
-    /// Sends a command to a peer. Never blocks: the answer, or why there is none within `timeout`, goes to `answers`.
+    /// Sends a command to a peer and does not block. The answer, or the reason why none came within `timeout`, goes to
+    /// `answers`.
     /// If this endpoint closes meanwhile, `answers` may be dropped without one.
     ///
     /// # Errors

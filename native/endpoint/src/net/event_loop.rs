@@ -130,7 +130,7 @@ impl Net {
             if is_kept(connection) {
                 continue;
             }
-            // Now, so that no message takes it any more; `ClosedConnection` finds nothing to do.
+            // Now, so that no message takes it any more; `Event::Closed` finds nothing to do.
             self.idleness.closed(connection);
             if let Some(removed) = self.connections.removed(connection) {
                 self.accepted.ended(removed.endpoint, connection);

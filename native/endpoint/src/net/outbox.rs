@@ -22,7 +22,7 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    /// Posts now or as soon as there is room. Posts to a closed connection vanish: `ClosedConnection` follows.
+    /// Posts now or as soon as there is room. Posts to a closed connection vanish: `Event::Closed` follows.
     pub(super) fn post(&mut self, fabric: &mut dyn Fabric, connection: ConnectionId, post: Post) {
         if let Some(queue) = self.waiting.get_mut(&connection) {
             queue.push_back(post);

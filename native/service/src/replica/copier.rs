@@ -117,7 +117,7 @@ impl Copier {
         );
     }
 
-    /// Writes pages until all that is here is listed. What cannot be looked at now is listed later, and stops no other.
+    /// Writes pages until all outputs are listed. An output that cannot be read now is listed later and delays no other.
     fn list(&self) -> io::Result<()> {
         let mut later = Vec::new();
         let written = loop {
@@ -270,7 +270,7 @@ impl Copier {
         }
     }
 
-    /// Counts a copy. What cannot be copied is left out, unless another attempt may succeed.
+    /// Counts a copy. An output that cannot be copied is skipped, unless another attempt may succeed.
     fn has_copied(
         &self,
         listed: ListedOutput,
