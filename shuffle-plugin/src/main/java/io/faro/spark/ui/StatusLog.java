@@ -27,7 +27,8 @@ final class StatusLog {
   private final LongSupplier nanos;
   /** The state of the last tick, and of the last line; null if there was none. */
   @Nullable private Map<String, Integer> seen;
-  private Map<String, Integer> logged;
+  @Nullable private Map<String, Integer> logged;
+  private String loggedText = "";
   private long loggedNanos;
   /** What was logged last, by counter. */
   private final Map<String, Long> sums = new HashMap<>();
@@ -42,7 +43,9 @@ final class StatusLog {
     ExecutorStates now = ExecutorStates.of(executors);
     boolean lasts = now.problems().equals(seen);
     seen = now.isEmpty() ? null : now.problems();
-    if (lasts && (logged == null || nanos.getAsLong() - loggedNanos >= PAUSE_NANOS)) {
+    // Executors that come and go are no news where Faro runs on all of them.
+    boolean isNews = now.hasProblems() || !now.problems().equals(logged);
+    if (lasts && isNews && (logged == null || nanos.getAsLong() - loggedNanos >= PAUSE_NANOS)) {
       log(now);
     }
     logReasons(sum);
@@ -55,8 +58,9 @@ final class StatusLog {
   }
 
   private void log(ExecutorStates now) {
-    if (!now.isEmpty() && !now.problems().equals(logged)) {
+    if (!now.isEmpty() && !now.text().equals(loggedText)) {
       logged = now.problems();
+      loggedText = now.text();
       loggedNanos = nanos.getAsLong();
       if (now.hasProblems()) {
         logger.warn("Faro runs on {}", now.text());

@@ -76,6 +76,22 @@ class StatusLogTest {
   }
 
   @Test
+  void executorsThatStartLaterAreInTheNextLineOrInTheLast() {
+    executor("a");
+    ticks(2);
+    executor("");
+    ticks(10);
+    assertEquals(Arrays.asList("WARN Faro runs on 0 of 1 executor; 1 does not: a"), lines.all());
+    ticks(30);
+    assertEquals("WARN Faro runs on 1 of 2 executors; 1 does not: a", lines.all().get(1));
+    executor("");
+    ticks(10);
+    assertEquals(2, lines.all().size());
+    log.end(executors, name -> 0);
+    assertEquals("WARN Faro runs on 2 of 3 executors; 1 does not: a", lines.all().get(2));
+  }
+
+  @Test
   void moreReasonsThanALineTakesAreCounted() {
     for (String problem : "a b c d e".split(" ")) {
       executor(problem);
