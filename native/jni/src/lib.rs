@@ -1,5 +1,5 @@
 //! `libfaro_jni.so`: the JNI side of `io.faro.Native`, `io.faro.collective.TeamNative`,
-//! `io.faro.rows.RowsNative` and `io.faro.service.ServiceNative`.
+//! `io.faro.rows.RowsNative`, `io.faro.sort.SortNative` and `io.faro.service.ServiceNative`.
 //!
 //! ```text
 //!  Java thread --- Native.x(handle, ..) ---> entry point --- registry: handle -> Arc ---> Endpoint
@@ -29,6 +29,7 @@ mod log_queue;
 mod logging;
 mod memory;
 mod outgoing;
+mod pages;
 mod record;
 #[cfg(test)]
 mod record_test;
@@ -37,6 +38,7 @@ mod resolver;
 mod rows;
 mod service;
 mod settings;
+mod sort;
 mod staged;
 mod throw;
 

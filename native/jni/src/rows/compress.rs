@@ -3,15 +3,15 @@
 
 use super::codec;
 use crate::memory::{HeldBytes, MemoryUse};
+use crate::pages::{check, Page};
 use crate::registry::{lock, Registry};
 use crate::throw::{EntryResult, Failure, TypedErrors};
 use faro_rows::BlockCompressor;
 use jni::objects::{JByteArray, JClass, JLongArray};
 use jni::sys::{jboolean, jint, jlong};
-use jni::{Env, EnvUnowned};
-use std::ffi::c_void;
+use jni::EnvUnowned;
+use std::slice;
 use std::sync::{Arc, Mutex};
-use std::{ptr, slice};
 
 /// The value of `packed_words` for a compressor without row blocks.
 const NO_ROW_BLOCKS: jint = -1;
@@ -172,79 +172,4 @@ pub extern "system" fn Java_io_faro_rows_RowsNative_compress<'local>(
 
 fn length(what: &str, value: jint) -> EntryResult<usize> {
     usize::try_from(value).map_err(|_| Failure::Argument(format!("{what} is {value}")))
-}
-
-/// Fails unless the array has `bytes` bytes from `at` on, or the array is null and the address `at`
-/// is not.
-fn check(
-    env: &Env<'_>,
-    what: &str,
-    array: &JLongArray<'_>,
-    at: jlong,
-    bytes: usize,
-) -> EntryResult<()> {
-    let ends = usize::try_from(at)
-        .ok()
-        .and_then(|at| at.checked_add(bytes));
-    let fits = match (ends, array.is_null()) {
-        (Some(_), true) => at != 0,
-        (Some(end), false) => end <= array.len(env)? * size_of::<jlong>(),
-        (None, _) => false,
-    };
-    if fits {
-        return Ok(());
-    }
-    Err(Failure::Argument(format!(
-        "{what} has no {bytes} bytes at {at}"
-    )))
-}
-
-/// The memory of a page. While one of an array exists, the thread must not wait, and may call no
-/// JNI function except those that make and drop pages: the array cannot move, and garbage
-/// collection waits for it. A block of the default size takes about 50 µs.
-enum Page<'a, 'local> {
-    Array {
-        env: &'a Env<'local>,
-        array: &'a JLongArray<'local>,
-        first: *mut c_void,
-    },
-    OffHeap,
-}
-
-impl<'a, 'local> Page<'a, 'local> {
-    fn of(env: &'a Env<'local>, array: &'a JLongArray<'local>) -> EntryResult<Self> {
-        if array.is_null() {
-            return Ok(Self::OffHeap);
-        }
-        let raw = env.get_raw();
-        // SAFETY: a valid environment of this thread and a reference to an array that is not null; the pointer is
-        // given back in `drop`.
-        let first = unsafe {
-            ((**raw).v1_2.GetPrimitiveArrayCritical)(raw, array.as_raw(), ptr::null_mut())
-        };
-        if first.is_null() {
-            return Err(Failure::State("no memory for an array's bytes".to_owned()));
-        }
-        Ok(Self::Array { env, array, first })
-    }
-
-    /// Returns the address of byte `at` of the array; without an array `at` is the address.
-    fn at(&self, at: jlong) -> *mut u8 {
-        match self {
-            Self::Array { first, .. } => first.cast::<u8>().wrapping_add(at as usize),
-            Self::OffHeap => at as usize as *mut u8,
-        }
-    }
-}
-
-impl Drop for Page<'_, '_> {
-    fn drop(&mut self) {
-        if let Self::Array { env, array, first } = self {
-            let raw = env.get_raw();
-            // SAFETY: `of` got `first` for this array on this thread; it is released once.
-            unsafe {
-                ((**raw).v1_2.ReleasePrimitiveArrayCritical)(raw, array.as_raw(), *first, 0);
-            }
-        }
-    }
 }

@@ -1,0 +1,286 @@
+//! A sort from its first page to the order of its rows.
+
+use crate::column::KeyColumn;
+use crate::encode::EntryNumber;
+use crate::error::SortError;
+use crate::layout::{bits, KeyLayout};
+use crate::radix::{RadixSort, StoredEntry};
+use crate::rows::RowFormat;
+use crate::survey::KeyColumnStats;
+
+/// A position's maximum length: half of an entry stays for the key.
+const MAX_POSITION_BITS: u32 = 56;
+/// Rows are counted in 32 bits.
+const MAX_ROWS: u64 = u32::MAX as u64 >> 1;
+
+/// How an entry is made: a key's bits above a page's number above the word of the page at which the
+/// row's head is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryShape {
+    /// Words of an entry, 1 or 2. The highest comes first.
+    pub words: usize,
+    pub word_bits: u32,
+    pub page_bits: u32,
+    /// Entries with the same key are of rows with the same key.
+    pub exact: bool,
+}
+
+impl EntryShape {
+    fn position_bits(self) -> u32 {
+        self.word_bits + self.page_bits
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SortProgress {
+    More,
+    /// The entries are in the first array.
+    InFirst,
+    InSecond,
+}
+
+/// Sorts rows in pages. The caller surveys all pages, then has them encoded in the same order, then
+/// sorts in steps.
+#[derive(Debug)]
+pub struct RowSorter {
+    format: RowFormat,
+    columns: Vec<KeyColumnStats>,
+    complete: bool,
+    /// The number of rows of each page.
+    pages: Vec<u64>,
+    rows: u64,
+    last_word: u64,
+    stage: SortStage,
+}
+
+#[derive(Debug)]
+enum SortStage {
+    Survey,
+    Encode {
+        shape: EntryShape,
+        layout: KeyLayout,
+        /// Pages and rows that are done.
+        pages: usize,
+        rows: usize,
+        last: u128,
+        in_order: bool,
+    },
+    Sort {
+        shape: EntryShape,
+        radix: RadixSort,
+    },
+}
+
+impl RowSorter {
+    /// Rows have `fields` columns. `complete`: the columns are the whole key, otherwise its beginning.
+    pub fn new(columns: &[KeyColumn], fields: usize, complete: bool) -> Result<Self, SortError> {
+        for column in columns {
+            if column.ordinal >= fields {
+                return Err(SortError::NoColumn {
+                    ordinal: column.ordinal,
+                    fields,
+                });
+            }
+        }
+        Ok(Self {
+            format: RowFormat::new(fields),
+            columns: columns.iter().copied().map(KeyColumnStats::new).collect(),
+            complete,
+            pages: Vec::new(),
+            rows: 0,
+            last_word: 0,
+            stage: SortStage::Survey,
+        })
+    }
+
+    /// Looks at the rows of the next page, and returns their number.
+    pub fn survey(&mut self, page: &[u8]) -> Result<u64, SortError> {
+        let SortStage::Survey = self.stage else {
+            return Err(SortError::Sequence { call: "survey" });
+        };
+        let (mut rows, mut last_word) = (0, 0);
+        let columns = &mut self.columns;
+        self.format.for_each(page, |word, row| {
+            rows += 1;
+            last_word = word;
+            columns.iter_mut().try_for_each(|column| column.add(row))
+        })?;
+        self.pages.push(rows);
+        self.rows += rows;
+        self.last_word = self.last_word.max(last_word);
+        Ok(rows)
+    }
+
+    /// Ends the survey. Entries of this shape come next.
+    pub fn plan(&mut self) -> Result<EntryShape, SortError> {
+        let SortStage::Survey = self.stage else {
+            return Err(SortError::Sequence { call: "plan" });
+        };
+        let word_bits = bits(u128::from(self.last_word));
+        let page_bits = bits(self.pages.len().saturating_sub(1) as u128);
+        let position_bits = word_bits + page_bits;
+        if position_bits > MAX_POSITION_BITS || self.rows > MAX_ROWS {
+            return Err(SortError::TooMany {
+                rows: self.rows,
+                pages: self.pages.len(),
+                max: MAX_POSITION_BITS,
+            });
+        }
+        let key_bits = |words: u32| words * u64::BITS - position_bits;
+        let mut words = 1;
+        let mut layout = KeyLayout::new(&self.columns, key_bits(1), self.complete);
+        if !layout.exact {
+            let wide = KeyLayout::new(&self.columns, key_bits(2), self.complete);
+            if wide.bits > layout.bits {
+                (words, layout) = (2, wide);
+            }
+        }
+        let shape = EntryShape {
+            words,
+            word_bits,
+            page_bits,
+            exact: layout.exact,
+        };
+        self.stage = SortStage::Encode {
+            shape,
+            layout,
+            pages: 0,
+            rows: 0,
+            last: 0,
+            in_order: true,
+        };
+        Ok(shape)
+    }
+
+    /// Writes the entries of the next page's rows behind those of the pages before.
+    pub fn encode(&mut self, page: &[u8], entries: &mut [u64]) -> Result<(), SortError> {
+        let SortStage::Encode { shape, .. } = &self.stage else {
+            return Err(SortError::Sequence { call: "encode" });
+        };
+        match shape.words {
+            1 => self.encode_as::<u64>(page, entries)?,
+            _ => self.encode_as::<u128>(page, entries)?,
+        }
+        if let SortStage::Encode {
+            shape,
+            layout,
+            pages,
+            in_order,
+            ..
+        } = &self.stage
+        {
+            if *pages == self.pages.len() {
+                let mut radix = RadixSort::new(shape.position_bits(), layout.bits);
+                if *in_order {
+                    radix.finish();
+                }
+                let shape = *shape;
+                self.stage = SortStage::Sort { shape, radix };
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_as<E: EntryNumber + Into<u128>>(
+        &mut self,
+        page: &[u8],
+        entries: &mut [u64],
+    ) -> Result<(), SortError> {
+        let SortStage::Encode {
+            shape,
+            layout,
+            pages,
+            rows,
+            last,
+            in_order,
+        } = &mut self.stage
+        else {
+            return Err(SortError::Sequence { call: "encode" });
+        };
+        let found = entries.len();
+        let count = self.pages[*pages] as usize;
+        let needed = (*rows + count) * E::WORDS;
+        let room = entries
+            .get_mut(*rows * E::WORDS..needed)
+            .ok_or(SortError::Room { found, needed })?;
+        let mut places = room.chunks_exact_mut(E::WORDS);
+        let other = SortError::OtherPage { page: *pages };
+        let number = *pages as u64;
+        let mut before = *last;
+        let mut ordered = *in_order;
+        self.format.for_each(page, |word, row| {
+            let Some(place) = places.next() else {
+                return Err(SortError::OtherPage {
+                    page: number as usize,
+                });
+            };
+            let key = layout.key::<E>(row)?;
+            let position = number << shape.word_bits | word;
+            let entry = match shape.position_bits() {
+                0 => key,
+                bits => key.push(position, bits),
+            };
+            entry.write(place);
+            let now = entry.into();
+            ordered &= before <= now;
+            before = now;
+            Ok(())
+        })?;
+        if places.next().is_some() {
+            return Err(other);
+        }
+        *pages += 1;
+        *rows += count;
+        *last = before;
+        *in_order = ordered;
+        Ok(())
+    }
+
+    /// Goes on with the sort, for about `budget` entries. Both arrays have room for all entries, the first has them.
+    pub fn step(
+        &mut self,
+        first: &mut [u64],
+        second: &mut [u64],
+        budget: usize,
+    ) -> Result<SortProgress, SortError> {
+        let SortStage::Sort { shape, radix } = &mut self.stage else {
+            return Err(SortError::Sequence { call: "step" });
+        };
+        let needed = self.rows as usize * shape.words;
+        let found = first.len().min(second.len());
+        if found < needed {
+            return Err(SortError::Room { found, needed });
+        }
+        let (first, second) = (&mut first[..needed], &mut second[..needed]);
+        match shape.words {
+            1 => run::<[u64; 1]>(radix, first, second, budget)?,
+            _ => run::<[u64; 2]>(radix, first, second, budget)?,
+        }
+        Ok(match (radix.is_done(), radix.is_in_second()) {
+            (false, _) => SortProgress::More,
+            (true, false) => SortProgress::InFirst,
+            (true, true) => SortProgress::InSecond,
+        })
+    }
+
+    /// Returns the number of rows in all pages.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+}
+
+fn run<E: StoredEntry>(
+    radix: &mut RadixSort,
+    first: &mut [u64],
+    second: &mut [u64],
+    budget: usize,
+) -> Result<(), SortError> {
+    let found = first.len().min(second.len());
+    let needed = found.next_multiple_of(size_of::<E>() / size_of::<u64>());
+    let room = SortError::Room { found, needed };
+    match (E::of_words(first), E::of_words(second)) {
+        (Some(first), Some(second)) => radix.step(first, second, budget),
+        _ => return Err(room),
+    }
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! The order of rows against an oracle.
+
+mod property;
+mod sorts;
+mod support;
