@@ -79,8 +79,8 @@ impl Frame {
         frame
     }
 
-    /// Returns a frame of the greeting, whose body is not inline.
-    pub(crate) fn owned_greeting(kind: u8, body: &[u8]) -> Self {
+    /// Returns a frame of the handshake, whose body is not inline.
+    pub(crate) fn handshake(kind: u8, body: &[u8]) -> Self {
         Self::owned(kind, 0, body.to_vec(), SendCompletion::Nothing)
     }
 
@@ -119,6 +119,7 @@ impl Frame {
     fn assemble(header: FrameHeader, body: &[u8], tail: FrameTail) -> Self {
         let mut head = [0; INLINE_BYTES];
         let inline = HEADER_BYTES + body.len();
+        debug_assert!(inline <= INLINE_BYTES, "longer bodies are the tail");
         head[..HEADER_BYTES].copy_from_slice(header.as_bytes());
         head[HEADER_BYTES..inline].copy_from_slice(body);
         Self {

@@ -103,7 +103,7 @@ impl<D: Datapath> FabricConnection<D> {
         match self.session.phase {
             ConnectionPhase::Pairing | ConnectionPhase::OpenConnection => self.records.is_some(),
             ConnectionPhase::Connecting
-            | ConnectionPhase::Greeting
+            | ConnectionPhase::AwaitWelcome
             | ConnectionPhase::AwaitHello
             | ConnectionPhase::AwaitProof => false,
         }

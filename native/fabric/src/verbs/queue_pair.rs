@@ -162,6 +162,16 @@ impl QueuePairConnection {
 
     /// Marks a segment as read, so that its receive request can be posted again.
     pub(super) fn spend(&mut self, number: u32) {
+        debug_assert!(
+            self.receives
+                .get(number as usize)
+                .is_some_and(Option::is_some),
+            "segment {number} is not in the ring"
+        );
+        debug_assert!(
+            !self.spent.contains(&number),
+            "segment {number} was spent twice"
+        );
         self.spent.push(number);
     }
 
@@ -251,7 +261,10 @@ impl QueuePairConnection {
     pub(super) fn give_send(&mut self, segment: Segment) {
         match &self.own_send {
             None => self.own_send = Some(segment),
-            Some(_) => self.lent_sends -= 1,
+            Some(_) => {
+                debug_assert!(self.lent_sends > 0, "a segment was returned twice");
+                self.lent_sends -= 1;
+            }
         }
     }
 }

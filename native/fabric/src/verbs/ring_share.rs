@@ -102,7 +102,8 @@ impl RingShare {
 
     /// Notes that a segment was returned.
     pub(super) fn give(&self) {
-        self.used.fetch_sub(1, Ordering::Relaxed);
+        let before = self.used.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a segment was returned twice");
     }
 
     /// Returns the number of receive requests to add to a ring of `size`. `returned`: those about to
