@@ -93,7 +93,6 @@ impl Outbound {
         Some(self.frames.pop_front()?.ends)
     }
 
-    /// Returns the operation at the head of the queue.
     pub(crate) fn next_work(&self) -> Option<&DeviceOperation> {
         match &self.frames.front()?.tail {
             FrameTail::Work(work) => Some(work),
@@ -112,7 +111,6 @@ impl Outbound {
         }
     }
 
-    /// Returns whether the first frame was sent in part.
     pub(crate) fn in_mid_frame(&self) -> bool {
         self.sent > 0
     }

@@ -99,7 +99,6 @@ impl Frame {
         frame
     }
 
-    /// Returns an operation to be done between frames.
     pub(crate) fn work(work: DeviceOperation, ends: SendCompletion) -> Self {
         Self {
             head: [0; INLINE_BYTES],
@@ -160,7 +159,6 @@ impl FrameTail {
         }
     }
 
-    /// Returns the bytes to send.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         match self {

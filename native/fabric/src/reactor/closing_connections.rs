@@ -105,7 +105,6 @@ impl<D: Carrier> ClosingConnections<D> {
         }
     }
 
-    /// Returns when the next connection's deadline is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }

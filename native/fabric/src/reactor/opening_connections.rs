@@ -26,7 +26,6 @@ impl OpeningConnections {
         }
     }
 
-    /// Returns the deadline of a connection accepted at `now`.
     pub(super) fn proof_deadline(&self, now: Instant) -> Instant {
         now + self.hello_timeout
     }
@@ -56,7 +55,6 @@ impl OpeningConnections {
         self.unauthenticated.remove(connection)
     }
 
-    /// Returns when the next deadline is over.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }

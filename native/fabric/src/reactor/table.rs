@@ -137,7 +137,6 @@ impl<D: Carrier> ConnectionTable<D> {
         }
     }
 
-    /// Returns a connection if it is open.
     pub(crate) fn open(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         self.get(connection).filter(|(found, _)| found.is_open())
     }
@@ -214,7 +213,6 @@ impl<D: Carrier> ConnectionTable<D> {
         }
     }
 
-    /// Returns whether some connections have bytes left to read.
     pub(crate) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
@@ -300,7 +298,6 @@ impl<D: Carrier> ConnectionTable<D> {
         self.closing.end_all(&mut self.common);
     }
 
-    /// Returns when the next connection's deadline is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         [self.opening.next_deadline(), self.closing.next_deadline()]
             .into_iter()

@@ -222,12 +222,10 @@ impl QueuePairConnection {
         Ok(())
     }
 
-    /// Returns the number of work requests that may be posted.
     pub(super) fn room(&self) -> usize {
         (self.queue.depth().send as usize).saturating_sub(self.posted.len())
     }
 
-    /// Returns the number of the next work request.
     pub(super) fn next_number(&self) -> u32 {
         self.first.wrapping_add(self.posted.len() as u32)
     }

@@ -63,7 +63,6 @@ pub(super) struct RingShare {
 }
 
 impl RingShare {
-    /// Returns the share of an arena of `limit` bytes.
     pub(super) fn of_arena(limit: u64) -> Arc<Self> {
         let total = limit / PARTS / SEGMENT_BYTES as u64;
         Arc::new(Self {
