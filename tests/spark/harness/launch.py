@@ -439,7 +439,7 @@ def drive(command, environment, place, limit=guard.CEILING, marks=False):
             silence = guard.SILENCE if marks else limit
             outcome.late = guard.wait(driver, log, is_mark, silence, limit)
             outcome.exit_code = -1 if outcome.late else driver.returncode
-            grace = EXECUTORS_END
+            grace = 0 if _stopped.is_set() else EXECUTORS_END
             if outcome.late:
                 # Each JVM writes what its threads do, for whoever looks into the logs.
                 signal_group(driver, signal.SIGQUIT)
