@@ -75,3 +75,5 @@ pub const MAX_STAGE_SHARE: f64 = 0.7;
 /// Savings below this part of a job's time count as none: TPC-DS at scale factor 1 took 0.98 of stock
 /// Spark's time, which is within the spread.
 pub const NOTICEABLE: f64 = 0.04;
+/// Operators that a shuffle does not change are named from this part of the tasks' time on.
+pub const LARGE_PART: f64 = 0.25;
