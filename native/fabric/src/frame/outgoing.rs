@@ -79,7 +79,6 @@ impl Frame {
         frame
     }
 
-    /// Returns a frame of the handshake, whose body is not inline.
     pub(crate) fn handshake(kind: u8, body: &[u8]) -> Self {
         Self::owned(kind, 0, body.to_vec(), SendCompletion::Nothing)
     }

@@ -175,7 +175,6 @@ impl QueuePairConnection {
         self.spent.push(number);
     }
 
-    /// Returns the number of receive requests to post again.
     pub(super) fn spent(&self) -> usize {
         self.spent.len()
     }

@@ -26,7 +26,6 @@ final class ReplicaLocations {
     this.hosts = hosts;
   }
 
-  /** Whether there are copies at all. */
   boolean wanted() {
     return hosts.replicas() > 0;
   }

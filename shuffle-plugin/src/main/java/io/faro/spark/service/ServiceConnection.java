@@ -122,7 +122,6 @@ final class ServiceConnection implements HandOver.Service {
     return state == State.CONNECTED && service.isConnected();
   }
 
-  /** Whether outputs wait for the service. */
   synchronized boolean isAwaited() {
     return wasThere && isReturning();
   }
