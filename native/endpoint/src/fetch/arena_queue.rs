@@ -88,8 +88,9 @@ pub(super) enum WaitVerdict {
     Requeue,
     /// Fail it: it has waited for that time, and no memory has returned to the arena.
     NoMemory(Duration),
-    /// Fail it: nothing has arrived for it for its idle timeout.
-    TimedOut,
+    /// Fail it: nothing has arrived for it for its idle timeout; if `is_silent`, nothing at all has on
+    /// its connection.
+    TimedOut { is_silent: bool },
 }
 
 /// All that waits for arena memory on one progress thread.
@@ -129,14 +130,10 @@ impl ArenaQueue {
         }
     }
 
-    /// A turn of the service's thread begins.
-    pub(super) fn begin_turn(&mut self) {
+    /// A turn of the service's thread begins. Returns whether, in the last one, a request was refused
+    /// memory for an older one of another fabric.
+    pub(super) fn begin_turn(&mut self) -> bool {
         self.shortage.own_return = std::mem::take(&mut self.shortage.gave_back);
-    }
-
-    /// Returns whether a request was refused memory for an older one of another fabric since the
-    /// last call.
-    pub(super) fn take_held_back(&mut self) -> bool {
         std::mem::take(&mut self.was_held_back)
     }
 
@@ -175,12 +172,6 @@ impl ArenaQueue {
         self.shortage.gave_back = true;
     }
 
-    /// Notes the length of a reply. A larger one takes effect at once, smaller ones gradually.
-    pub(super) fn note_reply(&mut self, bytes: u64) {
-        let faded = self.reply_bytes - self.reply_bytes / 16;
-        self.reply_bytes = faded.max(bytes);
-    }
-
     /// Notes a new attempt at the request.
     pub(super) fn on_attempt(&mut self, request: &FetchRequest) {
         self.any_preempted |= request.was_preempted;
@@ -200,6 +191,14 @@ impl ArenaQueue {
             .reply_bytes
             .clamp(SIZE_CLASSES[1] as u64, PAGE_BYTES as u64);
         self.memory.try_lease(bytes as usize, Purpose::Read).ok()
+    }
+
+    /// Queues an attempt whose reply has `bytes` bytes. A larger reply than the last ones takes effect
+    /// on their estimate at once, smaller ones gradually.
+    pub(super) fn on_reply(&mut self, attempts: &mut Attempts, id: u64, bytes: u64) {
+        let faded = self.reply_bytes - self.reply_bytes / 16;
+        self.reply_bytes = faded.max(bytes);
+        self.join(attempts, id);
     }
 
     /// Queues the attempt for memory.
@@ -398,11 +397,12 @@ impl ArenaQueue {
     /// Decides about an attempt that is due.
     pub(super) fn judge(&self, attempt: &Attempt, now: Instant) -> WaitVerdict {
         let Some(since) = attempt.starved_since else {
-            let deadline = self.deadline_of(attempt);
-            return match deadline <= now {
-                true => WaitVerdict::TimedOut,
-                false => WaitVerdict::Later(deadline),
-            };
+            let (deadline, timeout) = (self.deadline_of(attempt), attempt.request.idle_timeout);
+            if deadline > now {
+                return WaitVerdict::Later(deadline);
+            }
+            let is_silent = self.is_silent_for(attempt.connection, timeout, now);
+            return WaitVerdict::TimedOut { is_silent };
         };
         let requeue = since + attempt.request.idle_timeout / 2;
         match self.no_memory_at(attempt, since) {
@@ -413,12 +413,7 @@ impl ArenaQueue {
     }
 
     /// Returns whether nothing has arrived on the connection for that time, or ever.
-    pub(super) fn is_silent_for(
-        &self,
-        connection: ConnectionId,
-        time: Duration,
-        now: Instant,
-    ) -> bool {
+    fn is_silent_for(&self, connection: ConnectionId, time: Duration, now: Instant) -> bool {
         let last = self.activity.last.get(&connection);
         last.is_none_or(|at| now.duration_since(*at) >= time)
     }

@@ -257,8 +257,7 @@ impl QueueModel {
 
     /// A turn of the progress thread, before it waits for events.
     fn turn(&mut self) {
-        self.queue.begin_turn();
-        if self.queue.take_held_back() {
+        if self.queue.begin_turn() {
             self.grant_memory();
             self.send_requeued();
         }
@@ -289,8 +288,7 @@ impl QueueModel {
             let too_large = attempt.on_response(FetchResponse { blocks }, u64::MAX);
             assert!(!too_large.unwrap());
             self.queue.on_arrival(connection, now);
-            self.queue.note_reply(total);
-            self.queue.join(&mut self.attempts, id);
+            self.queue.on_reply(&mut self.attempts, id, total);
             return self.grant_memory();
         }
         let Some((key, capacity)) = served.buffers.pop_front() else {

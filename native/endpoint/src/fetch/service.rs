@@ -434,22 +434,21 @@ impl FetchService {
                     let detail = format!("no memory returned to the arena for {wait} ms");
                     self.give_up(net, id, FetchErrorCode::PoolExhausted, &detail);
                 }
-                WaitVerdict::TimedOut => self.time_out(net, id, now),
+                WaitVerdict::TimedOut { is_silent } => self.time_out(net, id, is_silent),
             }
         }
     }
 
-    fn time_out(&mut self, net: &mut Net, id: u64, now: Instant) {
+    fn time_out(&mut self, net: &mut Net, id: u64, is_silent: bool) {
         let Some(attempt) = self.attempts.get(id) else {
             return;
         };
         let (connection, endpoint) = (attempt.connection, attempt.request.endpoint);
         let timeout = attempt.request.idle_timeout;
-        let silent = self.arena.is_silent_for(connection, timeout, now);
         let detail = format!("no progress for {} ms", timeout.as_millis());
         self.counters.timeouts.add(1);
         self.give_up(net, id, FetchErrorCode::TimedOut, &detail);
-        if silent {
+        if is_silent {
             // Nothing at all has arrived on the connection. Its other requests take another route
             // now, instead of each waiting for its own deadline.
             net.back_off(endpoint, &detail);
@@ -647,8 +646,7 @@ impl ProgressService for FetchService {
                 let bytes = attempt.total();
                 self.busy_servers.accepted(server);
                 self.call_next(net, server);
-                self.arena.note_reply(bytes);
-                self.arena.join(&mut self.attempts, id);
+                self.arena.on_reply(&mut self.attempts, id, bytes);
                 self.grant_memory(net);
             }
             ToClient::DataWritten(written) => self.written(net, id, &written)?,
@@ -658,14 +656,14 @@ impl ProgressService for FetchService {
     }
 
     fn on_commands(&mut self, net: &mut Net) {
-        self.arena.begin_turn();
+        let was_held_back = self.arena.begin_turn();
         while let Ok(command) = self.commands.try_recv() {
             match command {
                 FetchCommand::Start(request, route) => self.start(net, *request, &route),
                 FetchCommand::Cancel(request) => self.cancel(net, request),
             }
         }
-        if self.arena.take_held_back() {
+        if was_held_back {
             self.grant_memory(net);
             self.send_requeued();
         }
