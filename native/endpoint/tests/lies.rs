@@ -615,7 +615,7 @@ fn nine_ids_take_no_questions_of_a_known_member() {
         }
     }
     let mut open = 0;
-    until("the guests' share is used up", || {
+    until("the unknown peers' share is used up", || {
         for liar in &mut liars {
             liar.poll();
         }
