@@ -56,6 +56,7 @@ def machine(monkeypatch):
     made = Machine()
     monkeypatch.delenv(processors.SOCKET, raising=False)
     monkeypatch.setattr(launch, "run", made.run)
+    monkeypatch.setattr(launch, "_stopped", threading.Event())
     monkeypatch.setattr(spark_home, "ensure", lambda _: Path("home"))
     monkeypatch.setattr(applications, "WORTH_AN_ARCHIVE", 1000)
     return made
@@ -244,6 +245,37 @@ def test_the_guard_says_what_is_waited_for(tmp_path, monkeypatch):
     assert marks == ["MARK case one", "MARK met leases"]
     assert ended.late == f"{LATE}, waiting for: the end"
     assert not verdict.wrong_before_late(scenarios.Scenario("a", ["one"]), ended)
+
+
+def test_an_application_that_is_interrupted_is_not_waited_for(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(guard, "wait", interrupted)
+    monkeypatch.setattr(launch, "EXECUTORS_END", 3_600)
+    with pytest.raises(KeyboardInterrupt):
+        launch.drive(["sleep", "600"], {}, tmp_path)
+    assert not launch._running
+
+
+def test_what_runs_at_the_end_is_ended_and_cleans_up(tmp_path, machine):
+    begun, cleaned = threading.Event(), []
+
+    def runs():
+        leader = launch.start_group(["sleep", "600"])
+        begun.set()
+        leader.wait()
+        launch._running.discard(leader)
+        with pytest.raises(RuntimeError, match="interrupted"):
+            launch.start_group(["sleep", "600"])
+        cleaned.append(leader.returncode)
+        return outcome()
+
+    machine.will["a"] = [runs]
+    running = Running([application(tmp_path, "a")], JARS, None)
+    begun.wait()
+    assert running.stop() == []
+    assert cleaned == [-signal.SIGKILL]
 
 
 def test_an_application_that_ends_by_itself_is_not_late(tmp_path):

@@ -1,4 +1,4 @@
-"""Daemons of the benchmarks end with the benchmark."""
+"""Daemons of the benchmarks end with the benchmark, and what a suite has started with the suite."""
 
 import signal
 import subprocess
@@ -41,3 +41,32 @@ def test_a_daemon_that_is_starting_ends_with_the_program(tmp_path):
     program.send_signal(signal.SIGKILL)
     program.wait()
     awaited(lambda: not runs(pid), f"the daemon, process {pid}, is left")
+
+
+# As a scenario that builds what it needs: the thread has no fixture that ends it.
+SUITE = """
+import subprocess
+import threading
+import time
+
+def test_waits(tmp_path):
+    command = f"echo $$ >{tmp_path}/part; mv {tmp_path}/part PID; sleep 600 & wait"
+    threading.Thread(target=subprocess.run, args=(["sh", "-c", command],), daemon=True).start()
+    time.sleep(600)
+"""
+
+
+def test_a_suite_that_is_terminated_leaves_nothing_running(tmp_path):
+    suite, pid = tmp_path / "test_suite.py", tmp_path / "pid"
+    suite.write_text(SUITE.replace("PID", str(pid)))
+    (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
+    words = ["-B", "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, suite]
+    program = subprocess.Popen([sys.executable, *words], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    awaited(pid.exists, "the test has not begun")
+    started = [int(pid.read_text())]
+    children = Path(f"/proc/{started[0]}/task/{started[0]}/children")
+    awaited(children.read_text, "it has started nothing")
+    started += map(int, children.read_text().split())
+    program.send_signal(signal.SIGTERM)
+    assert program.wait() == 128 + signal.SIGTERM
+    awaited(lambda: not any(map(runs, started)), f"one of the processes {started} is left")
