@@ -7,6 +7,7 @@ from .model import (
     CANDIDATE,
     FEW,
     FEWEST,
+    FULL,
     KRYO,
     MOST,
     RDD,
@@ -22,10 +23,12 @@ SCENARIOS = [
         "smoke",
         [
             *("groupByKey", "sortByKey", "someTinyBlocks", "emptyPartitions"),
-            *("sqlAggregate", "sqlJoin", "sqlWindow"),
+            *("sqlAggregate", "sqlJoin", "sqlWindow", "sorts"),
             *AQE,
             *("rowTypes", "killBetweenStages"),
         ],
+        # Set, so that a session can turn it on.
+        {"spark.faro.sort": "false"},
         depths=(BRIEF, MOST),
         finds="what Spark 3, Scala 2.12 and a manager that is made before --jars are loaded break",
     ),
@@ -33,6 +36,28 @@ SCENARIOS = [
         "default",
         RDD + BLOCKS + SQL + AQE,
         finds="what breaks a kind of job of RDDs or of Spark SQL with Spark's own defaults",
+    ),
+    Scenario(
+        "sort",
+        [*("sorts", "sortsOfJoins", "sortsEndEarly"), *SQL, *AQE],
+        {"spark.faro.sort": "true"},
+        depths=(MOST, FULL),
+        few=("sorts", "sortsOfJoins", "sortsEndEarly", "sqlJoin", "sqlWindow", "aqeSkewed"),
+        must_count=("sorts",),
+        must_not_count=("sparkSorts.memory", "sparkSorts.noLibrary"),
+    ),
+    # Tasks have no memory for their rows: Spark's sorter goes on, or sorted rows move to disk.
+    Scenario(
+        "sort-without-memory",
+        ["sortsOfJoins", "sortsEndEarly", "sqlLargeJoin", "sqlOrder"],
+        {
+            "spark.faro.sort": "true",
+            "spark.memory.fraction": "0.05",
+            "spark.sql.shuffle.partitions": "4",
+        },
+        faro_only=True,
+        must_count=("sparkSorts.memory",),
+        must_not_count=("sparkSorts.noLibrary",),
     ),
     # 40,000 blocks; `manyOutputs` has as many, of 2,000 outputs, with eight tasks at a time.
     Scenario("tiny-blocks", ["tinyBlocks"], tier=CANDIDATE),

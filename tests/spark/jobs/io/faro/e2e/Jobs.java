@@ -47,6 +47,7 @@ public final class Jobs {
         RddCases.register(known);
         BlockCases.register(known);
         SqlCases.register(known);
+        SortCases.register(known);
         AqeCases.register(known);
         FailureCases.register(known);
         ElasticCases.register(known);

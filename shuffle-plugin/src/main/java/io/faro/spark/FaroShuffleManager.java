@@ -63,6 +63,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
     if (isDriver && !process.isOff()) {
       ExecutorClassPath.check(conf);
     }
+    if (isDriver && !process.isOff()) {
+      SqlExtensions.configure(conf);
+    }
     if (isDriver && !process.isOff() && process.conf.serviceDirectory != null) {
       OutlivingOutputs.configure(conf);
     }

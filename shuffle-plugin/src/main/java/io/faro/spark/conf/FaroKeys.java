@@ -69,6 +69,13 @@ public final class FaroKeys {
           + "files have Spark's format.",
       FaroKeys::bool);
 
+  public static final Key<Boolean> SORT = pluginKey(
+      "sort", "boolean", "false", "true, false",
+      "Whether Faro sorts rows behind a shuffle, in place of Spark SQL's sort: for joins, windows, aggregates and "
+          + "`ORDER BY` ([The sort](#the-sort)). Where it is set when the application is submitted, to either value, a "
+          + "session can change it (`spark.conf.set`).",
+      FaroKeys::bool);
+
   static final Key<Long> MEMORY_LIMIT = key(
       "memory.limit", "byte size", "(a third of the overhead, 64m to 2g)",
       "a byte size of at least 32m, such as 256m or 1g",

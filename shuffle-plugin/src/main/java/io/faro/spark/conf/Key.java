@@ -40,6 +40,11 @@ public final class Key<T> {
     return parse(text);
   }
 
+  /** The text that stands for the value where none is set. */
+  public String defaultValue() {
+    return defaultText;
+  }
+
   /** The value that {@code text} stands for; throws as {@link #of} does. */
   public T parse(String text) {
     T value = null;

@@ -74,6 +74,7 @@ public final class Metric {
     fallBacks();
     rows();
     writers();
+    sorts();
     services();
     ALL = Collections.unmodifiableList(new ArrayList<>(BY_NAME.values()));
   }
@@ -236,6 +237,12 @@ public final class Metric {
     sparksWriter("checksum", "its checksums are not ADLER32, CRC32 or CRC32C");
     sparksWriter("partitions", "it has too many partitions for a buffer of each");
     sparksWriter("noAccess", "this Spark does not have what Faro's writer needs");
+  }
+
+  private static void sorts() {
+    count("sorts", "partitions", "that Faro sorted, see `spark.faro.sort`");
+    count("sparkSorts.memory", "partitions", "that Spark's own sort went on with, because the task's memory ended");
+    count("sparkSorts.noLibrary", "partitions", "sorted by Spark's own sort: the native library cannot be loaded");
   }
 
   private static void sparksWriter(String name, String why) {

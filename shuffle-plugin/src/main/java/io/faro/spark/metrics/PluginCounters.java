@@ -103,6 +103,7 @@ public final class PluginCounters {
     declined.forEach((why, count) -> all.put("sparkReaders." + why.key, count.sum()));
     all.put("rowWriters", rowWriters.sum());
     all.put("rowBlocks", rowBlocks.sum());
+    SortCounters.addTo(all);
     all.put("serviceBlocks", serviceBlocks.sum());
     all.put("serviceBytes", serviceBytes.sum());
     all.put("serviceLocalBlocks", serviceLocalBlocks.sum());

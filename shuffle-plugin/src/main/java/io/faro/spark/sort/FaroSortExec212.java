@@ -1,0 +1,65 @@
+package io.faro.spark.sort;
+
+import org.apache.spark.rdd.RDD;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
+import org.apache.spark.sql.execution.SortExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import scala.collection.Seq;
+
+/**
+ * Faro's sort as a node of a plan, for Scala 2.12; FaroSortExec213 is its twin, and differs by the type Seq. To what
+ * looks for one it is Spark's own sort, with the same order, metrics and properties, but another way to the rows.
+ */
+public final class FaroSortExec212 extends SortExec {
+  private static final long serialVersionUID = 1;
+
+  private final RowSortBody body;
+
+  public FaroSortExec212(SortExec sort, RowSortBody body) {
+    this(sort.productElement(0), sort.global(), sort.child(), sort.testSpillFrequency(), body);
+  }
+
+  @SuppressWarnings("unchecked")
+  private FaroSortExec212(
+      Object order, boolean global, SparkPlan child, int testSpillFrequency, RowSortBody body) {
+    super((Seq<SortOrder>) order, global, child, testSpillFrequency);
+    this.body = body;
+  }
+
+  @Override
+  public RDD<InternalRow> doExecute() {
+    return body.execute(this);
+  }
+
+  /** Rows come from an iterator, and no code is generated for them. */
+  @Override
+  public boolean supportCodegen() {
+    return false;
+  }
+
+  @Override
+  public void cleanupResources() {
+    body.cleanup();
+    super.cleanupResources();
+  }
+
+  @Override
+  public String nodeName() {
+    return "FaroSort";
+  }
+
+  @Override
+  public SortExec withNewChildInternal(SparkPlan child) {
+    return new FaroSortExec212(productElement(0), global(), child, testSpillFrequency(), body);
+  }
+
+  /** Spark's own way looks for a constructor with the arguments of its node. */
+  @Override
+  public SparkPlan makeCopy(Object[] arguments) {
+    FaroSortExec212 copy = new FaroSortExec212(
+        arguments[0], (Boolean) arguments[1], (SparkPlan) arguments[2], (Integer) arguments[3], body);
+    copy.copyTagsFrom(this);
+    return copy;
+  }
+}

@@ -1,0 +1,383 @@
+package io.faro.spark.sort;
+
+import io.faro.Nullable;
+import io.faro.sort.RowSort;
+import java.io.File;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.function.Supplier;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
+import org.apache.spark.executor.ShuffleWriteMetrics;
+import org.apache.spark.memory.MemoryConsumer;
+import org.apache.spark.memory.SparkOutOfMemoryError;
+import org.apache.spark.sql.catalyst.expressions.BaseOrdering;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.unsafe.Platform;
+import org.apache.spark.unsafe.array.LongArray;
+import org.apache.spark.unsafe.memory.MemoryBlock;
+import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillReader;
+import org.apache.spark.util.collection.unsafe.sort.UnsafeSorterSpillWriter;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Rows of one task in pages of Spark's memory. They come in, and go out either sorted or as they came; what is still to
+ * go out moves to disk when another operator of the task needs the memory. While rows come in nothing moves, as with
+ * Spark's sorter.
+ *
+ * <p>Spark holds a lock of the task's memory manager when it asks for memory, and another thread of the task may then
+ * read rows. So no memory is freed while this object's own lock is held.
+ */
+final class PagedRows extends MemoryConsumer {
+  private static final Logger LOG = LoggerFactory.getLogger(PagedRows.class);
+  /** For each row, memory for its entry in two arrays is taken while rows come in: that of Spark's own pointers. */
+  private static final long RESERVED_BYTES = 2 * RowSort.MAX_ENTRY_BYTES;
+  /** Two longs for each of them are an array. Sums of these positions are ints too. */
+  private static final long MAX_ROWS = 1 << 29;
+  private static final int SPILL_BUFFER_BYTES = 32 << 10;
+
+  private final TaskContext context;
+  private final int fields;
+  private final List<MemoryBlock> pages = new ArrayList<>();
+  /** Bytes of each page that rows take. */
+  private long[] used = new long[8];
+  /** Where the next row comes in. */
+  private Object base;
+  private long at;
+  private long end;
+  private long pageRows;
+  private long rows;
+  private long reserved;
+  private long peak;
+  private long sortNanos;
+
+  /** What rows go out in order of; null while they come in. Guarded by this, as all below is. */
+  @Nullable private RowCursor cursor;
+  private long remaining;
+  @Nullable private LongArray entries;
+  /** The page of the row that is out. It stays until the next row. */
+  @Nullable private MemoryBlock current;
+  private volatile boolean isClosed;
+  @Nullable private File spilled;
+  @Nullable private UnsafeSorterSpillReader reader;
+
+  PagedRows(TaskContext context, int fields) {
+    super(context.taskMemoryManager(), context.taskMemoryManager().pageSizeBytes(),
+        context.taskMemoryManager().getTungstenMemoryMode());
+    this.context = context;
+    this.fields = fields;
+  }
+
+  int fields() {
+    return fields;
+  }
+
+  long sortNanos() {
+    return sortNanos;
+  }
+
+  long peakBytes() {
+    return peak;
+  }
+
+  /** Takes a copy of the row. Returns {@code false} if there is no memory for it, or there are too many. */
+  boolean add(UnsafeRow row) {
+    int bytes = row.getSizeInBytes();
+    if (rows == MAX_ROWS) {
+      return false;
+    }
+    if (end - at < RowSort.ROW_HEAD_BYTES + bytes && !nextPage(RowSort.ROW_HEAD_BYTES + (long) bytes)) {
+      return false;
+    }
+    Platform.putLong(base, at, bytes);
+    Platform.copyMemory(row.getBaseObject(), row.getBaseOffset(), base, at + RowSort.ROW_HEAD_BYTES, bytes);
+    at += RowSort.ROW_HEAD_BYTES + bytes;
+    pageRows++;
+    rows++;
+    return true;
+  }
+
+  private boolean nextPage(long bytes) {
+    endPage();
+    if (!reserve(pageRows * RESERVED_BYTES)) {
+      return false;
+    }
+    pageRows = 0;
+    try {
+      MemoryBlock page = allocatePage(bytes);
+      base = page.getBaseObject();
+      at = page.getBaseOffset();
+      end = at + page.size();
+      pages.add(page);
+    } catch (SparkOutOfMemoryError e) {
+      LOG.debug("No page for rows to sort", e);
+      end = at;
+      return false;
+    }
+    peak = Math.max(peak, getUsed());
+    return true;
+  }
+
+  private void endPage() {
+    if (!pages.isEmpty()) {
+      int last = pages.size() - 1;
+      if (last == used.length) {
+        used = Arrays.copyOf(used, 2 * last);
+      }
+      used[last] = at - pages.get(last).getBaseOffset();
+    }
+  }
+
+  private boolean reserve(long bytes) {
+    long got = bytes == 0 ? 0 : acquireMemory(bytes);
+    reserved += got;
+    return got == bytes;
+  }
+
+  /** Gives back what was taken for entries, and returns how much it was. */
+  long giveUpReserved() {
+    long bytes = reserved;
+    reserved = 0;
+    freeMemory(bytes);
+    return bytes;
+  }
+
+  /**
+   * Sorts the rows, which go out in their order then. Returns {@code false} if there is no memory for it. {@code
+   * ordering} compares rows that are equal as far as their keys go.
+   */
+  boolean sort(SortColumns columns, Supplier<BaseOrdering> ordering) {
+    endPage();
+    peak = Math.max(peak, getUsed());
+    long start = System.nanoTime();
+    try (RowSort sort = RowSort.open(columns.key, fields, columns.end == null)) {
+      for (int i = 0; i < pages.size(); i++) {
+        MemoryBlock page = pages.get(i);
+        sort.survey(array(page), place(page), used[i]);
+      }
+      sort.plan();
+      giveUpReserved();
+      LongArray first = allocate(rows * sort.words());
+      LongArray second = first == null ? null : allocate(rows * sort.words());
+      if (second == null) {
+        free(first);
+        return false;
+      }
+      peak = Math.max(peak, getUsed());
+      LongArray sorted = null;
+      try {
+        sorted = sort(sort, first, second, ordering);
+      } finally {
+        free(sorted == first ? second : first);
+        if (sorted == null) {
+          free(second);
+        }
+      }
+      synchronized (this) {
+        entries = sorted;
+        cursor = new EntryCursor(this, sorted, sort);
+        remaining = rows;
+      }
+    }
+    sortNanos = System.nanoTime() - start;
+    return true;
+  }
+
+  /** Returns the one of the two arrays that has the entries in order. */
+  private LongArray sort(RowSort sort, LongArray first, LongArray second, Supplier<BaseOrdering> ordering) {
+    MemoryBlock one = first.memoryBlock();
+    MemoryBlock two = second.memoryBlock();
+    long room = rows * sort.words() * Long.BYTES;
+    for (int i = 0; i < pages.size(); i++) {
+      MemoryBlock page = pages.get(i);
+      sort.encode(array(page), place(page), used[i], array(one), place(one), room);
+    }
+    boolean inSecond = !pages.isEmpty() && sort.sort(array(one), place(one), array(two), place(two), room);
+    LongArray sorted = inSecond ? second : first;
+    if (!sort.isExact()) {
+      new TieSort(this, sort, ordering, sorted, inSecond ? first : second).sort((int) rows);
+    }
+    return sorted;
+  }
+
+  @Nullable private LongArray allocate(long longs) {
+    try {
+      return allocateArray(Math.max(1, longs));
+    } catch (SparkOutOfMemoryError e) {
+      LOG.debug("No memory to sort {} rows", rows, e);
+      return null;
+    }
+  }
+
+  private void free(@Nullable LongArray array) {
+    if (array != null) {
+      freeArray(array);
+    }
+  }
+
+  /** The rows go out as they came. */
+  void unsorted() {
+    endPage();
+    giveUpReserved();
+    synchronized (this) {
+      cursor = new PageCursor(this);
+      remaining = rows;
+    }
+  }
+
+  int pageCount() {
+    return pages.size();
+  }
+
+  MemoryBlock page(int number) {
+    return pages.get(number);
+  }
+
+  long usedOf(int page) {
+    return used[page];
+  }
+
+  long count() {
+    return rows;
+  }
+
+  boolean isClosed() {
+    return isClosed;
+  }
+
+  /** Points {@code row} to the next one, which is valid until the next call. Returns {@code false} after the last. */
+  boolean advance(UnsafeRow row) {
+    MemoryBlock before;
+    synchronized (this) {
+      if (isClosed || remaining == 0) {
+        return false;
+      }
+      remaining--;
+      before = reader != null ? current : null;
+      try {
+        if (reader != null) {
+          current = null;
+          reader.loadNext();
+          row.pointTo(reader.getBaseObject(), reader.getBaseOffset(), reader.getRecordLength());
+        } else {
+          cursor.next();
+          if (current != cursor.page && cursor.frees && current != null) {
+            pages.set(pages.indexOf(current), null);
+            before = current;
+          }
+          current = cursor.page;
+          row.pointTo(cursor.base, cursor.offset + RowSort.ROW_HEAD_BYTES, cursor.bytes);
+        }
+      } catch (IOException e) {
+        throw new java.io.UncheckedIOException(e);
+      }
+    }
+    if (before != null) {
+      freePage(before);
+    }
+    return true;
+  }
+
+  void checkInterrupt() {
+    context.killTaskIfInterrupted();
+  }
+
+  @Override
+  public long spill(long size, MemoryConsumer trigger) throws IOException {
+    List<MemoryBlock> freed = new ArrayList<>();
+    LongArray array;
+    ShuffleWriteMetrics written = new ShuffleWriteMetrics();
+    synchronized (this) {
+      if (cursor == null || trigger == this || isClosed || reader != null || remaining == 0) {
+        return 0;
+      }
+      write(written);
+      for (MemoryBlock page : pages) {
+        if (page != null && page != current) {
+          freed.add(page);
+        }
+      }
+      pages.clear();
+      array = entries;
+      entries = null;
+    }
+    long before = getUsed();
+    freed.forEach(this::freePage);
+    free(array);
+    long bytes = before - getUsed();
+    context.taskMetrics().incMemoryBytesSpilled(bytes);
+    context.taskMetrics().incDiskBytesSpilled(written.bytesWritten());
+    LOG.info("Faro: rows that were sorted moved to disk, {} bytes of memory are free for another operator", bytes);
+    return bytes;
+  }
+
+  /** Writes the rows that are still to go out. Called with the lock. */
+  private void write(ShuffleWriteMetrics metrics) throws IOException {
+    SparkEnv env = SparkEnv.get();
+    UnsafeSorterSpillWriter writer =
+        new UnsafeSorterSpillWriter(env.blockManager(), SPILL_BUFFER_BYTES, metrics, Math.toIntExact(remaining));
+    spilled = writer.getFile();
+    RowCursor rest = cursor.copy();
+    for (long i = 0; i < remaining; i++) {
+      rest.next();
+      writer.write(rest.base, rest.offset + RowSort.ROW_HEAD_BYTES, rest.bytes, 0);
+    }
+    writer.close();
+    reader = writer.getReader(env.serializerManager());
+  }
+
+  /** Frees all memory, and deletes what is on disk. */
+  void close() {
+    List<MemoryBlock> freed = new ArrayList<>();
+    LongArray array;
+    UnsafeSorterSpillReader open;
+    File file;
+    synchronized (this) {
+      if (isClosed) {
+        return;
+      }
+      isClosed = true;
+      for (MemoryBlock page : pages) {
+        if (page != null) {
+          freed.add(page);
+        }
+      }
+      if (reader != null && current != null) {
+        freed.add(current);
+      }
+      pages.clear();
+      array = entries;
+      open = reader;
+      file = spilled;
+      entries = null;
+      current = null;
+    }
+    giveUpReserved();
+    freed.forEach(this::freePage);
+    free(array);
+    try {
+      if (open != null) {
+        open.close();
+      }
+    } catch (IOException e) {
+      LOG.warn("{} cannot be closed", file, e);
+    }
+    if (file != null && !file.delete() && file.exists()) {
+      LOG.warn("{} cannot be deleted", file);
+    }
+  }
+
+  /** Null outside the heap. */
+  @Nullable static long[] array(MemoryBlock block) {
+    return (long[]) block.getBaseObject();
+  }
+
+  /** The first byte in the array, or the address. */
+  static long place(MemoryBlock block) {
+    return block.getBaseObject() == null
+        ? block.getBaseOffset() : block.getBaseOffset() - Platform.LONG_ARRAY_OFFSET;
+  }
+}

@@ -1,0 +1,34 @@
+package io.faro.spark;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+
+import org.apache.spark.SparkConf;
+import org.junit.jupiter.api.Test;
+
+class SqlExtensionsTest {
+  private static String after(String own) {
+    SparkConf conf = new SparkConf(false).set("spark.faro.sort", "false");
+    if (own != null) {
+      conf.set(SqlExtensions.SETTING, own);
+    }
+    SqlExtensions.configure(conf);
+    SqlExtensions.configure(conf);
+    return conf.get(SqlExtensions.SETTING);
+  }
+
+  @Test
+  void farosExtensionIsBehindTheUsersAndThereOnce() {
+    String faro = FaroSqlExtension.class.getName();
+    assertEquals(faro, after(null));
+    assertEquals("org.example.One,org.example.Two," + faro, after("org.example.One,org.example.Two"));
+    assertEquals(faro + ", org.example.One", after(faro + ", org.example.One"));
+  }
+
+  @Test
+  void plansAreLeftAloneWhereNothingIsSaidAboutSorts() {
+    SparkConf conf = new SparkConf(false);
+    SqlExtensions.configure(conf);
+    assertFalse(conf.contains(SqlExtensions.SETTING));
+  }
+}

@@ -1,0 +1,196 @@
+package io.faro.spark.sort;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.faro.TestLibrary;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.Properties;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.spark.SparkConf;
+import org.apache.spark.SparkContext;
+import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContextImpl;
+import org.apache.spark.executor.TaskMetrics;
+import org.apache.spark.memory.MemoryConsumer;
+import org.apache.spark.memory.MemoryMode;
+import org.apache.spark.memory.TaskMemoryManager;
+import org.apache.spark.memory.UnifiedMemoryManager;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Memory of rows that are sorted: who takes it away, and that all of it comes back. */
+class PagedRowsTest {
+  private static final int ROWS = 20_000;
+  private static SparkContext spark;
+
+  private final TaskMetrics metrics = TaskMetrics.empty();
+  private TaskMemoryManager memory;
+  private TaskContextImpl context;
+
+  @BeforeAll
+  static void start() throws Exception {
+    TestLibrary.load();
+    spark = new SparkContext(new SparkConf(false).setMaster("local[1]").setAppName("faro")
+        .set("spark.ui.enabled", "false").set("spark.driver.host", "localhost")
+        .set("spark.driver.bindAddress", "127.0.0.1"));
+  }
+
+  @AfterAll
+  static void stop() {
+    spark.stop();
+  }
+
+  private PagedRows rows(boolean offHeap, long bytes) {
+    SparkConf conf = new SparkConf(false).set("spark.buffer.pageSize", "64k")
+        .set("spark.memory.offHeap.enabled", Boolean.toString(offHeap))
+        .set("spark.memory.offHeap.size", Long.toString(bytes));
+    memory = new TaskMemoryManager(new UnifiedMemoryManager(conf, bytes, 0, 1), 0);
+    context = new TaskContextImpl(
+        0, 0, 0, 0, 0, 1, memory, new Properties(), null, metrics, 1, scala.Predef$.MODULE$.Map().empty());
+    return new PagedRows(context, 1);
+  }
+
+  /** Fills with the numbers from 0 on, in another order; returns how many found room. */
+  private static int fill(PagedRows rows) {
+    UnsafeRow row = UnsafeRow.createFromByteArray(16, 1);
+    for (int i = 0; i < ROWS; i++) {
+      row.setLong(0, i * 7_919L % ROWS);
+      if (!rows.add(row)) {
+        return i;
+      }
+    }
+    return ROWS;
+  }
+
+  private static SortColumns byLong() {
+    return SortColumns.of(io.faro.sort.SortKey.empty().then(0, io.faro.sort.KeyKind.LONG, false, true), 1);
+  }
+
+  private static Set<Path> files() throws Exception {
+    Set<Path> all = new TreeSet<>();
+    for (java.io.File directory : SparkEnv.get().blockManager().diskBlockManager().localDirs()) {
+      try (Stream<Path> found = Files.walk(Paths.get(directory.toURI()))) {
+        all.addAll(found.filter(Files::isRegularFile).collect(Collectors.toSet()));
+      }
+    }
+    return all;
+  }
+
+  /** Another operator of the task. */
+  private final class Neighbour extends MemoryConsumer {
+    Neighbour(MemoryMode mode) {
+      super(memory, mode);
+    }
+
+    @Override
+    public long spill(long size, MemoryConsumer trigger) {
+      return 0;
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void sortedRowsMoveToDiskWhenAnotherOperatorWantsTheirMemory(boolean offHeap) throws Exception {
+    long all = 8L << 20;
+    PagedRows rows = rows(offHeap, all);
+    assertEquals(ROWS, fill(rows));
+    assertTrue(rows.sort(byLong(), () -> null));
+    Set<Path> before = files();
+    UnsafeRow row = new UnsafeRow(1);
+    for (int i = 0; i < ROWS / 2; i++) {
+      assertTrue(rows.advance(row));
+      assertEquals(i, row.getLong(0));
+    }
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    long taken = neighbour.acquireMemory(all);
+    assertEquals(all - memory.pageSizeBytes(), taken);
+    assertEquals(ROWS / 2 - 1, row.getLong(0), "the row that is out stays");
+    assertTrue(metrics.diskBytesSpilled() > 0);
+    assertEquals(before.size() + 1, files().size());
+    for (int i = ROWS / 2; i < ROWS; i++) {
+      assertTrue(rows.advance(row));
+      assertEquals(i, row.getLong(0));
+    }
+    assertFalse(rows.advance(row));
+    rows.close();
+    neighbour.freeMemory(taken);
+    assertEquals(before, files());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void rowsGoOutAsTheyCameWhenMemoryEnds(boolean offHeap) throws Exception {
+    PagedRows rows = rows(offHeap, 512 << 10);
+    int count = fill(rows);
+    assertTrue(count < ROWS && count > 5_000, count + " rows");
+    rows.unsorted();
+    UnsafeRow row = new UnsafeRow(1);
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    for (int i = 0; i < count; i++) {
+      assertTrue(rows.advance(row));
+      assertEquals(i * 7_919L % ROWS, row.getLong(0));
+      if (i == count / 2) {
+        long free = neighbour.acquireMemory(128 << 10);
+        assertEquals(128 << 10, free, "pages that were left are free");
+        assertEquals(0, metrics.diskBytesSpilled());
+        neighbour.acquireMemory(512 << 10);
+        assertTrue(metrics.diskBytesSpilled() > 0);
+        assertEquals(i * 7_919L % ROWS, row.getLong(0), "the row that is out stays");
+      }
+    }
+    assertFalse(rows.advance(row));
+    rows.close();
+    neighbour.freeMemory(neighbour.getUsed());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void anEndInTheMiddleGivesAllBack(boolean offHeap) throws Exception {
+    PagedRows rows = rows(offHeap, 8 << 20);
+    fill(rows);
+    assertTrue(rows.sort(byLong(), () -> null));
+    UnsafeRow row = new UnsafeRow(1);
+    assertTrue(rows.advance(row));
+    rows.close();
+    rows.close();
+    assertFalse(rows.advance(row));
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+    PagedRows half = rows(offHeap, 8 << 20);
+    fill(half);
+    half.close();
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void withoutMemoryForEntriesNothingIsLost(boolean offHeap) {
+    PagedRows rows = rows(offHeap, 8 << 20);
+    fill(rows);
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    long taken = neighbour.acquireMemory(8 << 20);
+    // As another task does: what was kept for the entries is given back before it is taken.
+    long kept = rows.giveUpReserved();
+    taken += neighbour.acquireMemory(kept);
+    assertFalse(rows.sort(byLong(), () -> null));
+    rows.unsorted();
+    UnsafeRow row = new UnsafeRow(1);
+    for (int i = 0; i < ROWS; i++) {
+      assertTrue(rows.advance(row));
+    }
+    rows.close();
+    neighbour.freeMemory(taken);
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+}
