@@ -82,7 +82,7 @@ SPARK = "tests/spark/run"
 GUESTS = "tests/softroce/suite"
 # The jar that users have; all other phases use the one of tests.
 RELEASED = "--jar dist/faro-spark.jar"
-SCRIPTS = "tests/setup/run-tests scripts tests/setup tests/plots tests/tpcds tests/demo"
+SCRIPTS = "tests/setup/run-tests scripts tests/setup tests/tpcds"
 TEST = [
     setup("fetch", "tests/setup/spark_home.py 3.5.9 4.3.0", ONE),
     setup("build", "tests/setup/native_build.py"),
