@@ -96,11 +96,11 @@ def ladder(document: str, path: Path, where: str) -> None:
 
 def clients_shown(document: str, where: str) -> tuple[int, list[dict[str, str]]]:
     """Eight clients where the page has them, otherwise the most."""
-    heads = re.findall(rf"<summary>All figures with (\d+) clients?, {where}<", document)
+    heads = re.findall(rf"All figures with (\d+) clients?, {where}\b", document)
     there = [int(n) for n in heads]
     clients = 8 if 8 in there else max(there)
     plural = "client" if clients == 1 else "clients"
-    return clients, tables.after(document, f"All figures with {clients} {plural}, {where}<")
+    return clients, tables.after(document, f"All figures with {clients} {plural}, {where}")
 
 
 def block_bytes(name: str) -> int:

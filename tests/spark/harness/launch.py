@@ -359,6 +359,26 @@ def short_lived_options(archive=None):
     return f"{SHORT_LIVED} -XX:SharedArchiveFile={archive} {QUIET_ARCHIVE}"
 
 
+def spark_submit(home, name, conf, program, master, memory=1024, jars=(), jars_first=False):
+    """The one line by which tests, benchmarks and demos start Spark. `program`: the main class
+    (None: a Python file has none), its jar and its arguments; `memory`: of the driver, in MiB;
+    `jars_first`: before Spark 4.0 the shuffle manager is made before --jars are loaded."""
+    main_class, *rest = program
+    words = [home / "bin" / "spark-submit", "--master", master, "--driver-memory", f"{memory}m"]
+    words += ["--name", name]
+    if main_class:
+        words += ["--class", main_class]
+    path = ":".join(map(str, jars))
+    if jars:
+        words += ["--jars", path.replace(":", ",")]
+    if jars and jars_first:
+        words += ["--driver-class-path", path]
+        conf = {**conf, "spark.executor.extraClassPath": path}
+    for key, value in conf.items():
+        words += ["--conf", f"{key}={value}"]
+    return [str(word) for word in [*words, *rest]]
+
+
 def submit_command(
     home,
     version,
@@ -372,44 +392,30 @@ def submit_command(
     behind="",
     jars=(),
 ):
-    """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
-    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB,
-    where `conf` gives executors no other; `behind`: the shuffle manager that Faro is a plug-in
-    behind; `jars`: more of them."""
-    main_class, *program = program
+    """A user's application on a local-cluster; `cores`: tasks at a time in an executor; `memory`:
+    of each heap, in MiB, where `conf` gives executors no other; `behind`: the shuffle manager that
+    Faro is a plug-in behind; `jars`: more of them."""
     # A worker's memory in `local-cluster[...]` is not its executor's heap.
     conf = {"spark.executor.memory": f"{memory}m", **conf}
-    command = [
-        str(home / "bin" / "spark-submit"),
-        "--master",
-        f"local-cluster[{executors},{cores},{memory}]",
-        "--driver-memory",
-        f"{memory}m",
-        "--name",
-        name,
-    ]
-    if main_class:
-        command += ["--class", main_class]
     if faro_jar:
-        jars = [*map(str, jars), str(faro_jar)]
+        jars = [*jars, faro_jar]
+        conf = {**conf, "spark.shuffle.manager": behind or MANAGER}
         if behind:
             plugins = [conf.get("spark.plugins"), scenarios.PLUGIN]
-            conf = {
-                **conf,
-                "spark.shuffle.manager": behind,
-                "spark.plugins": ",".join(filter(None, plugins)),
-            }
-        else:
-            conf = {**conf, "spark.shuffle.manager": MANAGER}
-        command += ["--jars", ",".join(jars)]
-        if version.spark.startswith("3.") and behind != "sort":
-            # Before 4.0 the shuffle manager is made before --jars are loaded.
-            command += ["--driver-class-path", ":".join(jars)]
-            conf["spark.executor.extraClassPath"] = ":".join(jars)
-    for key, value in conf.items():
-        if faro_jar or not key.startswith("spark.faro."):
-            command += ["--conf", f"{key}={value}"]
-    return command + [str(part) for part in program]
+            conf["spark.plugins"] = ",".join(filter(None, plugins))
+    else:
+        jars = []
+        conf = {key: value for key, value in conf.items() if not key.startswith("spark.faro.")}
+    return spark_submit(
+        home,
+        name,
+        conf,
+        program,
+        f"local-cluster[{executors},{cores},{memory}]",
+        memory,
+        jars,
+        version.spark.startswith("3.") and behind != "sort",
+    )
 
 
 def drive(command, environment, place, limit=guard.CEILING, marks=False):
