@@ -183,8 +183,17 @@ def _text(table: Table, records: list[dict]) -> str:
     if table.across:
         return "\n\n".join(_across(table, rows, figure) for figure in table.figures)
     place = table.by.index(table.base[0]) if table.base[0] in table.by else None
-    body = []
-    for keys, found in rows.items():
+    body, begun = [], {}
+    for keys in rows:
+        begun.setdefault(keys[:place], len(begun))
+    known = [*NAMES.values()]
+
+    def order(row: tuple) -> tuple:
+        """Sides beside each other, in the order of their names' table."""
+        side = row[0][place] if place is not None else None
+        return begun[row[0][:place]], known.index(side) if side in known else 0
+
+    for keys, found in sorted(rows.items(), key=order):
         cells = [*keys, *(with_spread(samples(found, one)) for one in table.figures)]
         cells += [number(middle(found, one)) for one in table.medians]
         for figure in table.ratios.values():
