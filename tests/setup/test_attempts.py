@@ -1,17 +1,26 @@
-"""What is late, what is wrong, and what is left of a program that the guard ended.
+"""What is late, what is wrong, what is left of a program that the guard ended, and which library
+is never released.
 
 Stays because a fault here would make red tests green everywhere.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import platform
 import select
+import shutil
+import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import attempts
 import processors
 import pytest
+from harness import scenarios, verdict
+from harness.launch import Outcome
 
 SLEEPER = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True)"
 
@@ -50,3 +59,62 @@ def test_a_program_ends_with_all_that_it_started(tmp_path, wait, late):
 def test_a_failed_test_is_wrong(line):
     assert attempts.is_wrong(f"one\n{line}\nother\n")
     assert not attempts.is_wrong("test a ... ok\ntest b ... ignored, FAILED before\n")
+
+
+LATE = "no progress for 300 s"
+SEGV = "26/11/28 INFO Worker: Executor app-1/0 finished with state EXITED message x exitStatus 139"
+USED = scenarios.Scenario("a", ["one"])
+
+
+def outcome(*lines, late="", executor="", exit_code=0):
+    log = "\n".join(("command", *lines))
+    return Outcome(exit_code, late, driver_log=log, executor_logs={"0": executor})
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        outcome("CASE one FAILED AssertionError: sum", "MARK task", late=LATE),
+        outcome("MARK case one", "OWED leases", late=LATE),
+        outcome(late=LATE, executor="thread 'x' panicked at src/a.rs:1"),
+        outcome("COUNTERS 0 {crcErrors=1.0}", late=LATE),
+        outcome("COUNTERS 0 {fallbacks.timeout=1.0}", late=LATE),
+        outcome(SEGV, late=LATE),
+        outcome(SEGV, "CASE one OK 1", "JOBS DONE"),
+        outcome("CASE one OK 1"),
+        outcome("CASE one OK 1", "JOBS DONE", exit_code=-6),
+    ],
+)
+def test_what_is_wrong_with_an_application(ended):
+    """Also where it was late."""
+    found = verdict.wrong_before_late(USED, ended) if ended.late else verdict.end_problem(ended)
+    assert found
+    for status in ("EXITED message Command exited with code 137", "KILLED message x"):
+        killed = SEGV.replace("EXITED message x", status).replace("139", "137")
+        assert not verdict.end_problem(outcome(killed, "CASE one OK 1", "JOBS DONE"))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, ""),
+        ({"must_not_count": ("rowReaders",)}, "rowReaders is 2"),
+        ({"must_not_log": "WARN Faro"}, "an executor logged: WARN Faro: x"),
+        ({"faro": scenarios.DECLINED}, "remoteBlocks is 1"),
+    ],
+)
+def test_what_a_scenario_forbids_is_wrong_before_late(more, said):
+    counted = "COUNTERS 0 {rowReaders=2.0 remoteBlocks.tcp=1.0}"
+    found = outcome(counted, late=LATE, executor="one\nWARN Faro: x\n")
+    assert (verdict.wrong_before_late(dataclasses.replace(USED, **more), found) or "") == said
+
+
+@pytest.mark.parametrize("has_faults", [False, True])
+def test_a_library_that_injects_faults_is_never_released(tmp_path, has_faults):
+    binary = Path(shutil.which("env")).read_bytes() + b"FARO_FAULTS" * has_faults
+    with zipfile.ZipFile(tmp_path / "some.jar", "w") as jar:
+        jar.writestr(f"META-INF/native/linux-{platform.machine()}/libfaro_jni.so", binary)
+    program = [Path(__file__).with_name("jar-contents"), tmp_path / "some.jar"]
+    assert subprocess.call(program, stderr=subprocess.DEVNULL) == has_faults
+    # The jar of the tests has them.
+    assert subprocess.call([*program, "--tests"], stderr=subprocess.DEVNULL) != has_faults

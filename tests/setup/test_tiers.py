@@ -103,3 +103,29 @@ def test_each_test_of_a_device_is_in_a_case(monkeypatch):
     # `support` is the macro, which other programs use.
     cases = {first for first in firsts if isinstance(first, tuple)}
     assert cases == programs - {("faro-endpoint", "support")}
+
+
+def test_every_sample_and_every_ignored_bench_is_in_the_rest():
+    """The tests that call `cases`, or that say `make test-all`, and no other, are the rest's."""
+    found = {}
+    for source in sorted((TESTS.parent / "native").glob("*/tests/**/*.rs")):
+        text, parts = source.read_text(), source.relative_to(TESTS.parent / "native").parts
+        name = f"native/{parts[0]} {parts[2].removesuffix('.rs')}"
+        if 'ignore = "make test-all"' in text:
+            # `--ignored` runs all that are.
+            assert set(re.findall(r'ignore = "(.*?)"', text)) == {"make test-all"}
+            found[name] = ["--ignored"]
+        elif re.search(r"\bcases\(", text):
+            tests = re.split(r"^fn |^pub fn ", text, flags=re.M)[1:]
+            sampled = [one for one in tests if re.search(r"\bcases\(", one)]
+            found[name] = [re.match(r"\w+", one)[0] for one in sampled]
+    # A helper of the tests of one module.
+    assert found["native/simulation simulation"] == ["pass"]
+    found["native/simulation simulation"] = ["seeds::"]
+    assert found == loaded("setup/cargo-tests").REST
+
+
+def test_late_stays_red_where_it_was_a_defect_once():
+    red = {scenario.name for scenario in scenarios.SCENARIOS if scenario.late_is_red}
+    begin = ("killed", "node-service", "faults-", "decommission")
+    assert {s.name for s in scenarios.SCENARIOS if s.name.startswith(begin)} <= red

@@ -1,5 +1,5 @@
-"""Rust and Java sources as text in which only production code is left, at its place. No tool that is
-kept by others gives this offline: cargo-modules brings rust-analyzer, and knows no lines of a log."""
+"""Rust and Java sources as text in which only production code is left, at its place. No kept tool
+gives this offline: cargo-modules brings rust-analyzer, and knows no lines of a log."""
 
 from __future__ import annotations
 
