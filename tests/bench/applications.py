@@ -113,12 +113,14 @@ class Application:
         jars = [str(j) for j in [*side.jars(), *([jar] if side.own_manager else [])]]
         command = launch.spark_submit(
             self._home,
+            f"local-cluster[{group.executors},1,{group.memory}]",
             f"faro-bench-{name}",
             conf,
             ["io.faro.bench.WorkloadApp", jar],
-            master=f"local-cluster[{group.executors},1,{group.memory}]",
+            *("--driver-memory", "1g"),
             jars=jars,
-            jars_first=home.name.startswith("3."),
+            # Before 4.0 the shuffle manager is made before --jars are loaded.
+            jars_first=jars if home.name.startswith("3.") else (),
         )
         self._talk = Conversation(
             f"Spark application {name}",

@@ -84,6 +84,20 @@ class Outcome:
     def lines(self, prefix):
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
 
+    def summaries(self):
+        """Of the executors that wrote one: each a dict."""
+        found = map(summary_of, self.executor_logs.values())
+        return [one for one in found if one]
+
+    def counted(self, name):
+        """The sum over all summaries of a counter and its parts."""
+        return sum(
+            int(value)
+            for one in self.summaries()
+            for key, value in one.items()
+            if (key == name or key.startswith(name + ".")) and value.isdigit()
+        )
+
     def waits_for(self, how=(WAITS, OWED)):
         """What its driver waited for at its end."""
         found = {}
@@ -359,24 +373,26 @@ def short_lived_options(archive=None):
     return f"{SHORT_LIVED} -XX:SharedArchiveFile={archive} {QUIET_ARCHIVE}"
 
 
-def spark_submit(home, name, conf, program, master, memory=1024, jars=(), jars_first=False):
+def spark_submit(home, master, name, conf, program, *words, jars=(), jars_first=()):
     """The one line by which tests, benchmarks and demos start Spark. `program`: the main class
-    (None: a Python file has none), its jar and its arguments; `memory`: of the driver, in MiB;
-    `jars_first`: before Spark 4.0 the shuffle manager is made before --jars are loaded."""
+    (None: a Python file has none), its jar and its arguments; `words`: more of the line's own;
+    `jars_first`: those that are on the class path from the beginning."""
     main_class, *rest = program
-    words = [home / "bin" / "spark-submit", "--master", master, "--driver-memory", f"{memory}m"]
-    words += ["--name", name]
-    if main_class:
-        words += ["--class", main_class]
-    path = ":".join(map(str, jars))
-    if jars:
-        words += ["--jars", path.replace(":", ",")]
-    if jars and jars_first:
+    words = [home / "bin" / "spark-submit", "--master", master, "--name", name, *words]
+    words += ["--class", main_class] if main_class else []
+    words += ["--jars", ",".join(map(str, jars))] if jars else []
+    if jars_first:
+        path = ":".join(map(str, jars_first))
         words += ["--driver-class-path", path]
-        conf = {**conf, "spark.executor.extraClassPath": path}
+        conf = {"spark.executor.extraClassPath": path, **conf}
     for key, value in conf.items():
         words += ["--conf", f"{key}={value}"]
     return [str(word) for word in [*words, *rest]]
+
+
+def without_faro(conf):
+    """What stock Spark gets of a configuration."""
+    return {key: value for key, value in conf.items() if not key.startswith("spark.faro.")}
 
 
 def submit_command(
@@ -404,18 +420,12 @@ def submit_command(
             plugins = [conf.get("spark.plugins"), scenarios.PLUGIN]
             conf["spark.plugins"] = ",".join(filter(None, plugins))
     else:
-        jars = []
-        conf = {key: value for key, value in conf.items() if not key.startswith("spark.faro.")}
-    return spark_submit(
-        home,
-        name,
-        conf,
-        program,
-        f"local-cluster[{executors},{cores},{memory}]",
-        memory,
-        jars,
-        version.spark.startswith("3.") and behind != "sort",
-    )
+        jars, conf = [], without_faro(conf)
+    master = f"local-cluster[{executors},{cores},{memory}]"
+    # Before 4.0 the shuffle manager is made before --jars are loaded.
+    first = jars if version.spark.startswith("3.") and behind != "sort" else ()
+    words = ["--driver-memory", f"{memory}m"]
+    return spark_submit(home, master, name, conf, program, *words, jars=jars, jars_first=first)
 
 
 def drive(command, environment, place, limit=guard.CEILING, marks=False):
