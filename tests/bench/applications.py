@@ -110,7 +110,7 @@ class Application:
         if link:
             conf.update(link.conf(place / "java", self.daemons.before if self.daemons else ""))
         jar = compiled_once(home)
-        jars = [str(j) for j in [*side.jars(), *([jar] if side.own_manager else [])]]
+        jars = side.jars()
         command = launch.spark_submit(
             self._home,
             f"local-cluster[{group.executors},1,{group.memory}]",

@@ -19,8 +19,6 @@ class Side:
     conf: dict[str, str] = field(default_factory=dict)
     # The jars that the side needs beside that of the workloads.
     jars: Callable[[], list[Path]] = list
-    # True if the executors need the workloads' jar as well.
-    own_manager: bool = False
     # The variable that names the folder of an installation; without it the side is left out.
     needs_home: str = ""
     # Starts the side's daemons. Returns their processes, and their addresses as settings.
@@ -93,9 +91,6 @@ def all_sides(faro_jar: Path, spark: str) -> dict[str, Side]:
         "faro-auto": Side({**FARO, "spark.faro.fabric": "auto"}, faro),
         "faro-lz4": Side(
             {**FARO, "spark.faro.fabric": "auto", "spark.faro.rowBlocks": "false"}, faro
-        ),
-        "free": Side(
-            {"spark.shuffle.manager": "io.faro.bench.FreeShuffleManager"}, own_manager=True
         ),
         "comet": Side(COMET, comets),
         "faro-comet": Side(BEHIND_COMET, both),

@@ -38,8 +38,7 @@ WORKLOADS = (
     "AQE off, `spark.local.dir` on tmpfs, sink `noop`. A1: `repartition(400)` of 400 partitions, "
     "80,000 remote blocks of about 200 bytes; B1: 24 x 8, uncompressed kilobyte strings, 404 MB "
     "remote; B2: 24 x 8, narrow rows, lz4, 265 MB; J: shuffled hash join of 6 with 3 million rows, "
-    "then a count by group, 64 partitions; S: range sort of 4 million rows, 40 x 40. *free* is "
-    "Spark's own shuffle with a block client that maps the peer's file."
+    "then a count by group, 64 partitions; S: range sort of 4 million rows, 40 x 40."
 )
 RATIOS = {"job / stock": "job s", "CPU / stock": "executors' CPU s"}
 MAIN = Table(
@@ -173,7 +172,7 @@ def picture(name, title):
 
 
 ALL = ["A1", "B2", "S", "J", "B1"]
-SPARK_SIDES = ["stock", "faro-spark", "faro-auto", "faro-lz4", "free"]
+SPARK_SIDES = ["stock", "faro-spark", "faro-auto", "faro-lz4"]
 FIRST = replace(MAIN, title="First jobs of applications", only={"job": "first"})
 SUITES = {
     "spark": Suite(
@@ -190,7 +189,7 @@ SUITES = {
         f"Ten heavy queries, scale factor 1, with Spark's defaults otherwise. {HOW}",
         lambda records: [across("", records), replace(MAIN, title="All figures")],
         tpcds,
-        options(SPARK_SIDES[:4], queries.HEAVY),
+        options(SPARK_SIDES, queries.HEAVY),
         needs_jar=True,
     ),
     "secure": Suite(
