@@ -293,6 +293,14 @@ impl Application {
         Some(activity.at)
     }
 
+    /// Leaves its part of the memory to another application, as far as that is possible before its endpoint has ended: a disk
+    /// that hangs may keep it from its end.
+    pub(crate) fn retires(&self) {
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.pool().retire();
+        }
+    }
+
     /// Ends the endpoint, and gives its memory back. Idempotent.
     pub(crate) fn close(&self) {
         let endpoint = lock(&self.endpoint).take();
@@ -305,6 +313,17 @@ impl Application {
                 log::error!("a thread of {} panicked", self.name);
             }
         }
+    }
+
+    /// What a disk that hangs keeps from its end: an output that is being kept, and memory that is being read into.
+    #[cfg(test)]
+    pub(crate) fn hangs(&self) -> (crate::store::BeingKept, faro_pool::Lease) {
+        let endpoint = self.endpoint().expect("it is served");
+        let lease = endpoint
+            .pool()
+            .try_lease(1 << 10, faro_pool::Purpose::Serve);
+        let being_kept = crate::store::BeingKept::new(&self.store);
+        (being_kept, lease.expect("its own part is free"))
     }
 
     /// Ends the endpoint and removes all outputs; what that was.

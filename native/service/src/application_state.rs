@@ -52,13 +52,18 @@ impl ApplicationState {
         }
     }
 
-    /// Whether it takes one of the places that there are. One that has handed nothing over makes room for others.
+    /// Whether it takes one of the places that there are. One that has handed nothing over makes room for others, and one
+    /// that ends has places of its own.
     fn counts(&self) -> bool {
         match self {
-            Self::Starting { .. } => false,
+            Self::Starting { .. } | Self::Ending { .. } => false,
             Self::Serving(application) => !application.is_empty(),
-            Self::Unread { .. } | Self::Left(_) | Self::Ending { .. } => true,
+            Self::Unread { .. } | Self::Left(_) => true,
         }
+    }
+
+    fn is_ending(&self) -> bool {
+        matches!(self, Self::Ending { .. })
     }
 
     /// Whether neither an executor nor a reader was heard of for so long.
@@ -78,7 +83,8 @@ impl ApplicationState {
     }
 }
 
-/// Whether there is room for one more application of that user, and which one has to go for it.
+/// Whether there is room for one more application of that user, and which one has to go for it. As many as may be here may
+/// be ending beside them, also where a disk that hangs keeps them from it for ever; more count like those that are here.
 ///
 /// # Errors
 /// The limit that refuses it.
@@ -89,20 +95,26 @@ pub(crate) fn room_for(
     max: usize,
 ) -> Result<Option<Arc<Application>>, (Refusal, String)> {
     let counted: Vec<&ApplicationState> = all.values().filter(|known| known.counts()).collect();
+    let ending: Vec<&ApplicationState> = all.values().filter(|known| known.is_ending()).collect();
+    let too_many = ending.len().saturating_sub(max);
+    let taken = counted.len() + too_many;
     let full = |text| Err((Refusal::Full, text));
-    if counted.len() >= max {
+    if taken >= max {
         return full(format!(
             "there are {max} applications here, as many as may be"
         ));
     }
-    let of_owner = counted.iter().filter(|known| known.owner() == Some(owner));
-    let of_owner = of_owner.count();
-    if of_owner >= share_of_user(users, max, counted.len()) {
+    let of = |all: &[&ApplicationState]| {
+        let of = all.iter().filter(|known| known.owner() == Some(owner));
+        of.count()
+    };
+    let of_owner = of(&counted) + of(&ending).min(too_many);
+    if of_owner >= share_of_user(users, max, taken) {
         return full(format!(
             "user {owner} has {of_owner} applications here, as many as one user may have now"
         ));
     }
-    if all.len() < max {
+    if all.len() - ending.len() + too_many < max {
         return Ok(None);
     }
     let empty: Vec<&Arc<Application>> = all

@@ -16,6 +16,7 @@ use rustix::net::{
 };
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,6 +37,8 @@ const TICK: Duration = Duration::from_secs(1);
 /// Listens as long as it lives.
 pub struct Listener {
     path: PathBuf,
+    /// The socket's.
+    inode: Option<(u64, u64)>,
     stop: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     connections: Arc<Connections>,
@@ -57,6 +60,7 @@ impl Listener {
         let stop = Arc::new(AtomicBool::new(false));
         let connections = Connections::new(&service.options().users, service.options().connections);
         let listener = Self {
+            inode: inode(&path),
             path: path.clone(),
             stop: Arc::clone(&stop),
             threads: Mutex::default(),
@@ -108,8 +112,17 @@ impl Drop for Listener {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = std::fs::remove_file(&self.path);
+        // It may be another service's, if its directory was removed and made again.
+        if inode(&self.path).is_some_and(|now| Some(now) == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+/// Device and number of what has that path; `None`: nothing that can be looked at.
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    let is = std::fs::symlink_metadata(path).ok()?;
+    Some((is.dev(), is.ino()))
 }
 
 fn thread(

@@ -256,7 +256,7 @@ impl Service {
         let (service, on) = (Arc::clone(self), Arc::clone(&disk));
         let (key, goes, before) = (coming.key, coming.goes.clone(), coming.before.clone());
         let put = disk.put(move || {
-            let started = service.start(coming, on);
+            let started = Self::start(&service, coming, on);
             // Before the word: then nothing of the service is in use here.
             drop(service);
             let _ = tell.send(started);
@@ -270,11 +270,7 @@ impl Service {
             drop(applications);
             self.changed.notify_all();
             if let Some(goes) = goes {
-                self.ends(
-                    goes.key,
-                    &ApplicationState::Serving(Arc::clone(&goes)),
-                    MADE_ROOM,
-                );
+                self.ends(goes.key, ApplicationState::Serving(goes), MADE_ROOM);
             }
             return Err((Refusal::System, error.to_string()));
         }
@@ -284,12 +280,14 @@ impl Service {
     }
 
     fn start(
-        &self,
+        self: &Arc<Self>,
         mut coming: NewApplication,
         disk: Arc<Disk>,
     ) -> Result<Arc<Application>, Refused> {
         if let Some(goes) = coming.goes.take() {
-            self.ends(goes.key, &ApplicationState::Serving(goes), MADE_ROOM);
+            let ends = self.ends(goes.key, ApplicationState::Serving(goes), MADE_ROOM);
+            // Mostly its memory is back then. If its disk hangs, it is not waited for.
+            let _ = ends.map(|ends| ends.recv_timeout(DISK_WAIT / 2));
         }
         let NewApplication {
             key,
@@ -362,38 +360,53 @@ impl Service {
         })
     }
 
-    /// The application has ended, or nothing was heard of it: its outputs go, on its threads for the disk. Returns where
-    /// to wait for that; `None`: there is nothing to wait for.
+    /// The application has ended, or nothing was heard of it: its outputs go. Returns where to wait for that; `None`: there
+    /// is nothing to wait for.
     pub(crate) fn end(self: &Arc<Self>, key: Key, why: &str) -> Option<mpsc::Receiver<()>> {
         let mut applications = lock(&self.applications);
         let known = applications.all.get(&key)?.clone();
-        let disk = match &known {
-            ApplicationState::Serving(application) => Arc::clone(application.disk()),
-            ApplicationState::Left(left) => Arc::clone(&left.disk),
-            ApplicationState::Unread { .. } => Disk::new(DISK_WAIT),
-            ApplicationState::Starting { .. } | ApplicationState::Ending { .. } => return None,
-        };
+        if matches!(
+            known,
+            ApplicationState::Starting { .. } | ApplicationState::Ending { .. }
+        ) {
+            return None;
+        }
         let owner = known.owner();
         applications
             .all
             .insert(key, ApplicationState::Ending { owner });
         drop(applications);
+        self.ends(key, known, why)
+    }
+
+    /// Ends an application that is `Ending`. It gives its memory back now, and its outputs go on a thread of its own: all of
+    /// its threads for the disk may wait. If there is no thread it is as before.
+    fn ends(
+        self: &Arc<Self>,
+        key: Key,
+        known: ApplicationState,
+        why: &str,
+    ) -> Option<mpsc::Receiver<()>> {
         let (tell, told) = mpsc::channel();
         let (service, why, of) = (Arc::clone(self), why.to_owned(), known.clone());
-        let put = disk.put(move || {
-            service.ends(key, &of, &why);
+        let removes = move || {
+            service.remove(key, &of, &why);
             drop((service, of));
             let _ = tell.send(());
-        });
-        if let Err(error) = put {
-            log::warn!("an application is removed later: {error}");
+        };
+        let thread = std::thread::Builder::new().name("faro-end".to_owned());
+        if let Err(error) = thread.spawn(removes) {
+            log::warn!("an application is removed later, there is no thread: {error}");
             lock(&self.applications).all.insert(key, known);
             return None;
+        }
+        if let Some(application) = known.serving() {
+            application.retires();
         }
         Some(told)
     }
 
-    fn ends(&self, key: Key, known: &ApplicationState, why: &str) {
+    fn remove(&self, key: Key, known: &ApplicationState, why: &str) {
         let (name, gone, served) = match known {
             ApplicationState::Serving(application) => {
                 let served = application.served();

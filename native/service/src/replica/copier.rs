@@ -13,7 +13,7 @@ use super::replica_source::{ReplicaSource, ServicePlace};
 use super::scratch::ScratchFile;
 use super::state::{CopyCounts, Pending, Replicas};
 use super::throttle::Throttle;
-use crate::handed_over::HandedOverFiles;
+use crate::handed_over::{HandedError, HandedOverFiles};
 use crate::store::{KeepError, Kind, Store};
 use faro_endpoint::Endpoint;
 use faro_wire::{BlockId, OutputId};
@@ -56,9 +56,18 @@ impl Copier {
     pub(crate) fn run(&self) {
         let own = self.endpoint.card();
         let mut followed: HashMap<usize, ReplicaSource> = HashMap::new();
+        let mut unlisted = 0;
         while !self.endpoint.is_closed() {
-            if let Err(error) = self.list() {
-                self.say(format_args!("its list cannot be written: {error}"));
+            match self.list() {
+                Ok(()) => unlisted = 0,
+                Err(error) => {
+                    // Each is counted once, however often the list is tried.
+                    let pending = self.replicas.pending().max(unlisted);
+                    let more = pending - unlisted;
+                    self.counts.refused.fetch_add(more, Ordering::Relaxed);
+                    unlisted = pending;
+                    self.say(format_args!("its list cannot be written: {error}"));
+                }
             }
             let hosts = self.replicas.hosts();
             let cards = hosts.all().unwrap_or_default();
@@ -182,17 +191,72 @@ impl Copier {
             peer: self.endpoint.add_peer(&one.card)?,
             timeout: TIMEOUT,
         };
+        let goes_on = self.follow_on(place, &pull, one)?;
+        Ok(self.follow_again(place, &pull, one)? || goes_on)
+    }
+
+    fn follow_on(
+        &self,
+        place: ServicePlace<'_>,
+        pull: &ReplicaPull<'_>,
+        one: &mut ReplicaSource,
+    ) -> Result<bool, PullError> {
         for _ in 0..PAGES_A_TURN {
-            let bytes = match pull.small(ListId::Page(one.page), MAX_PAGE) {
-                Err(PullError::Unknown) => return Ok(false),
-                other => other?,
+            let Some(entries) = page(pull, one.page)? else {
+                return Ok(false);
             };
-            let entries = Entry::decode_all(&bytes);
-            let entries = entries.ok_or_else(|| PullError::Peer("its list is no list".into()))?;
             while let Some(rest) = entries.get(one.entry..).filter(|rest| !rest.is_empty()) {
-                one.entry += self.take_some(place, &pull, rest)?;
+                let (taken, stats) = self.take_some(place, pull, rest)?;
+                self.counts
+                    .refused
+                    .fetch_add(stats.refused, Ordering::Relaxed);
+                if stats.has_missed() {
+                    one.missed.add(one.page, Instant::now());
+                }
+                one.entry += taken;
             }
             (one.page, one.entry) = (one.page + 1, 0);
+        }
+        Ok(true)
+    }
+
+    /// Reads again the pages of outputs that had no room.
+    fn follow_again(
+        &self,
+        place: ServicePlace<'_>,
+        pull: &ReplicaPull<'_>,
+        one: &mut ReplicaSource,
+    ) -> Result<bool, PullError> {
+        for _ in 0..PAGES_A_TURN {
+            let end = (one.page, one.entry);
+            let Some((number, mut at)) = one.missed.next(end, Instant::now()) else {
+                return Ok(false);
+            };
+            let mut entries = page(pull, number)?.unwrap_or_default();
+            if number == one.page {
+                entries.truncate(one.entry);
+            }
+            let mut place_after = (number + 1, 0);
+            let mut done = (false, false);
+            while let Some(rest) = entries.get(at..).filter(|rest| !rest.is_empty()) {
+                if !matches!(rest[0], Entry::Output { .. }) {
+                    // It was done the first time.
+                    at += 1;
+                    continue;
+                }
+                let (taken, stats) = self.take_some(place, pull, rest)?;
+                at += taken;
+                done = (done.0 || stats.copied > 0, stats.disk_refused);
+                if stats.has_missed() {
+                    one.missed.add(number, Instant::now());
+                }
+                if stats.disk_refused {
+                    place_after = (number, at);
+                    break;
+                }
+            }
+            one.missed
+                .read_to(place_after.min(end), done, Instant::now());
         }
         Ok(true)
     }
@@ -203,7 +267,8 @@ impl Copier {
         place: ServicePlace<'_>,
         pull: &ReplicaPull<'_>,
         entries: &[Entry],
-    ) -> Result<usize, PullError> {
+    ) -> Result<(usize, CopyStats), PullError> {
+        let mut stats = CopyStats::default();
         let (mut together, mut bytes, mut taken) = (Vec::new(), 0, 0);
         for entry in entries {
             let Entry::Output { id, data, index } = *entry else {
@@ -220,12 +285,15 @@ impl Copier {
             taken += 1;
         }
         if taken > 0 {
-            self.copy_together(pull, &together)?;
-            return Ok(taken);
+            self.copy_together(pull, &together, &mut stats)?;
+            return Ok((taken, stats));
         }
         match entries.first() {
-            Some(entry) => self.take(place, pull, *entry).map(|()| 1),
-            None => Ok(0),
+            Some(entry) => {
+                self.take(place, pull, *entry, &mut stats)?;
+                Ok((1, stats))
+            }
+            None => Ok((0, stats)),
         }
     }
 
@@ -245,6 +313,7 @@ impl Copier {
         place: ServicePlace<'_>,
         pull: &ReplicaPull<'_>,
         entry: Entry,
+        stats: &mut CopyStats,
     ) -> Result<(), PullError> {
         match entry {
             Entry::Removed(shuffle) => {
@@ -265,7 +334,7 @@ impl Copier {
                     return Ok(());
                 }
                 let copied = self.copy(pull, listed);
-                self.has_copied(listed, copied)
+                self.has_copied(listed, copied, stats)
             }
         }
     }
@@ -275,9 +344,11 @@ impl Copier {
         &self,
         listed: ListedOutput,
         copied: Result<(), CopyError>,
+        stats: &mut CopyStats,
     ) -> Result<(), PullError> {
         match copied {
             Ok(()) => {
+                stats.copied += 1;
                 self.counts
                     .bytes
                     .fetch_add(listed.bytes(), Ordering::Relaxed);
@@ -287,7 +358,12 @@ impl Copier {
             Err(CopyError::Pull(PullError::Unknown)) => Ok(()),
             Err(CopyError::Pull(error @ (PullError::Peer(_) | PullError::Closed))) => Err(error),
             Err(error) => {
-                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                stats.refused += 1;
+                match error.is_of_now() {
+                    Some(NoRoom::OfTheDisk) => stats.disk_refused = true,
+                    Some(NoRoom::OfALimit) => stats.limit_refused = true,
+                    None => {}
+                }
                 let OutputId { shuffle_id, map_id } = listed.id;
                 self.say(format_args!("{shuffle_id}/{map_id}: {error}"));
                 Ok(())
@@ -296,12 +372,17 @@ impl Copier {
     }
 
     /// Copies small outputs with one request for all their indexes and data.
-    fn copy_together(&self, pull: &ReplicaPull<'_>, all: &[ListedOutput]) -> Result<(), PullError> {
+    fn copy_together(
+        &self,
+        pull: &ReplicaPull<'_>,
+        all: &[ListedOutput],
+        stats: &mut CopyStats,
+    ) -> Result<(), PullError> {
         let mut wanted = Vec::new();
         for one in all {
             match self.store.has_room(one.id, one.bytes()) {
                 Ok(()) => wanted.push(*one),
-                Err(error) => self.has_copied(*one, Err(error.into()))?,
+                Err(error) => self.has_copied(*one, Err(error.into()), stats)?,
             }
         }
         if wanted.is_empty() {
@@ -318,7 +399,7 @@ impl Copier {
             Ok(parts) => parts.into_iter(),
             // One of them is longer than its list says; alone each is found out.
             Err(PullError::Torn { .. }) => {
-                let alone = |one: ListedOutput| self.has_copied(one, self.copy(pull, one));
+                let alone = |one: ListedOutput| self.has_copied(one, self.copy(pull, one), stats);
                 return wanted.into_iter().try_for_each(alone);
             }
             Err(error) => return Err(error),
@@ -338,7 +419,7 @@ impl Copier {
             };
             let parts = index.and_then(|index| Ok((index, data?)));
             let copied = parts.map_err(CopyError::from).and_then(keeps);
-            self.has_copied(one, copied)?;
+            self.has_copied(one, copied, stats)?;
         }
         Ok(())
     }
@@ -379,6 +460,40 @@ impl Copier {
     }
 }
 
+/// The entries of a page; `None`: it is not written yet.
+fn page(pull: &ReplicaPull<'_>, page: u64) -> Result<Option<Vec<Entry>>, PullError> {
+    let bytes = match pull.small(ListId::Page(page), MAX_PAGE) {
+        Err(PullError::Unknown) => return Ok(None),
+        other => other?,
+    };
+    let entries = Entry::decode_all(&bytes);
+    let entries = entries.ok_or_else(|| PullError::Peer("its list is no list".into()))?;
+    Ok(Some(entries))
+}
+
+/// What came of the outputs that were to be copied.
+#[derive(Debug, Clone, Copy, Default)]
+struct CopyStats {
+    copied: u64,
+    refused: u64,
+    /// Whether one was refused that may have room later.
+    disk_refused: bool,
+    limit_refused: bool,
+}
+
+impl CopyStats {
+    fn has_missed(self) -> bool {
+        self.disk_refused || self.limit_refused
+    }
+}
+
+/// Why there is no room now.
+enum NoRoom {
+    /// Known before anything is copied.
+    OfALimit,
+    OfTheDisk,
+}
+
 /// An output as another service's list names it.
 #[derive(Debug, Clone, Copy)]
 struct ListedOutput {
@@ -405,4 +520,33 @@ enum CopyError {
     Keep(#[from] KeepError),
     #[error("{0}")]
     Io(#[from] io::Error),
+}
+
+impl CopyError {
+    /// Why there is no room for it now; `None`: there will be none later either.
+    fn is_of_now(&self) -> Option<NoRoom> {
+        match self {
+            Self::Keep(
+                KeepError::Quota { .. } | KeepError::Full { .. } | KeepError::Descriptors { .. },
+            ) => Some(NoRoom::OfALimit),
+            Self::Io(_)
+            | Self::Pull(PullError::Own(_))
+            | Self::Keep(
+                KeepError::Linking(_)
+                | KeepError::Directory(_)
+                | KeepError::Unreadable(_)
+                | KeepError::Files(HandedError::Io(_)),
+            ) => Some(NoRoom::OfTheDisk),
+            Self::Keep(
+                KeepError::Files(_) | KeepError::Ended | KeepError::Removed | KeepError::Own,
+            )
+            | Self::Pull(
+                PullError::Unknown
+                | PullError::Status { .. }
+                | PullError::Torn { .. }
+                | PullError::Peer(_)
+                | PullError::Closed,
+            ) => None,
+        }
+    }
 }

@@ -19,6 +19,7 @@
 mod answers;
 mod copier;
 mod hosts;
+mod missed;
 mod names;
 mod pages;
 mod placement;

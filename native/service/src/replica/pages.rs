@@ -6,8 +6,8 @@
 //!          u8 3 | u32 shuffle                                                        a shuffle that was removed
 //! ```
 //! Page n is a file `page_<n>.data` in the application's directory. Its index file has two offsets, and is shared by all
-//! pages and all indexes of the same length: `length_<bytes>.index`. Both count against the application's quota. A service before this one has left none that counts:
-//! a service that was started again has another card, and its list begins anew.
+//! pages and all indexes of the same length: `length_<bytes>.index`. Both count against the application's quota. A service
+//! before this one has left none that counts: a service that was started again has another card, and its list begins anew.
 
 use crate::links::{LENGTH, PAGE};
 use crate::store::Store;
@@ -21,8 +21,6 @@ use std::sync::Arc;
 
 /// Entries of a page: what is copied between two looks at other services.
 pub(crate) const MAX_ENTRIES: usize = 256;
-/// Bytes of an index of two offsets.
-const INDEX_BYTES: u64 = 16;
 /// The longest page.
 pub(crate) const MAX_PAGE: u64 = (MAX_ENTRIES * 25) as u64;
 
@@ -114,14 +112,29 @@ impl Pages {
         for entry in entries {
             entry.encode(&mut bytes);
         }
-        self.store
-            .list(bytes.len() as u64)
-            .map_err(io::Error::other)?;
         let page = self.written.load(Ordering::Relaxed);
-        fs::write(self.path(page), &bytes)?;
-        self.index_of(bytes.len() as u64)?;
+        self.counted(&self.path(page), &bytes, || {
+            self.index_of(bytes.len() as u64).map(|_| ())
+        })?;
         self.written.store(page + 1, Ordering::Release);
         Ok(())
+    }
+
+    /// Writes a file that counts against the quota, and does what follows. If that fails, nothing of it is left: a disk that
+    /// is full may be tried many times.
+    fn counted(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        then: impl FnOnce() -> io::Result<()>,
+    ) -> io::Result<()> {
+        let more = bytes.len() as u64;
+        self.store.list(more).map_err(io::Error::other)?;
+        let written = fs::write(path, bytes).and_then(|()| then());
+        written.inspect_err(|_| {
+            let _ = fs::remove_file(path);
+            self.store.unlist(more);
+        })
     }
 
     fn path(&self, page: u64) -> PathBuf {
@@ -148,11 +161,10 @@ impl Pages {
         let path = self.store.path().join(format!("{LENGTH}{bytes}.index"));
         if !path.exists() {
             // Two threads may write it at once: neither sees half of the other's.
-            self.store.list(INDEX_BYTES).map_err(io::Error::other)?;
             let id = std::thread::current().id();
             let new = self.store.path().join(format!("{LENGTH}{bytes}.{id:?}"));
-            fs::write(&new, [0, bytes].map(u64::to_be_bytes).concat())?;
-            fs::rename(new, &path)?;
+            let offsets = [0, bytes].map(u64::to_be_bytes).concat();
+            self.counted(&new, &offsets, || fs::rename(&new, &path))?;
         }
         Ok(path)
     }
@@ -164,6 +176,9 @@ mod tests {
     use crate::links::is_list;
     use crate::record::{Boot, Record};
     use crate::store::{OpenFileCount, OutputRecords};
+
+    /// Bytes of an index of two offsets.
+    const INDEX_BYTES: u64 = 16;
 
     fn entries() -> Vec<Entry> {
         let id = OutputId {
@@ -242,6 +257,22 @@ mod tests {
         let other = dir.path().join("of another length");
         fs::write(&other, b"x").unwrap();
         assert!(pages.as_block(&other).is_none());
+    }
+
+    #[test]
+    fn what_could_not_be_written_takes_no_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("app");
+        fs::create_dir(&path).unwrap();
+        let pages = pages(&path, 1 << 10);
+        fs::remove_dir(&path).unwrap();
+        for _ in 0..100 {
+            let error = pages.write(&entries()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        }
+        fs::create_dir(&path).unwrap();
+        pages.write(&entries()).unwrap();
+        assert!(pages.find(0).is_some());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Default)]
 pub(crate) struct CopyCounts {
     pub(crate) bytes: AtomicU64,
+    /// Copies that could not be made here, and outputs of here that could not be listed for others, when that was first tried.
     pub(crate) refused: AtomicU64,
 }
 
@@ -133,6 +134,12 @@ impl Replicas {
 
     pub(crate) fn hosts(&self) -> Arc<Hosts> {
         Arc::clone(&lock(&self.state).hosts)
+    }
+
+    /// How many outputs and copies of here are not on a page yet.
+    pub(crate) fn pending(&self) -> u64 {
+        let state = lock(&self.state);
+        (state.pending.len() - state.removed) as u64
     }
 
     /// Gives the next ones to `write`, at most `max`. If it fails, they come next again. Returns how many there were.

@@ -53,6 +53,8 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+#[cfg(test)]
+pub(crate) use test_store::BeingKept;
 
 /// How often the end looks again whether outputs are being kept; it is also told.
 const SETTLED_LOOK: Duration = Duration::from_secs(1);
@@ -461,6 +463,11 @@ impl Store {
         }
         self.lists.fetch_add(more, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Ends a `list` of what could not be written.
+    pub fn unlist(&self, fewer: u64) {
+        self.lists.fetch_sub(fewer, Ordering::Relaxed);
     }
 
     pub fn path(&self) -> &Path {
