@@ -91,7 +91,7 @@ class Engine:
         )
         command = ["dockerd", "-H", self.socket, "--data-root", self.place / "data"]
         command += ["--exec-root", self.place / "exec", "--pidfile", self.place / "pid"]
-        command += [*words.split(), "--ip-masq=false"]
+        command += words.split()
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [str(c) for c in command],
