@@ -94,14 +94,19 @@ def compiled(home: Path) -> Path:
 class Application:
     """The application of a side, with its daemons if it has some."""
 
-    def __init__(self, name: str, group: Group, home: Path, faro_jar: Path, place: Path):
-        side = known.all_sides(faro_jar, home.name)[name]
-        self.side, self.faro, self._group = name, side.faro, group
+    def __init__(self, name: str, group: Group):
+        self.side, self._group = name, group
+        self.daemons = self._talk = None
+        self._pids: list[int] = []
+
+    def start(self, home: Path, faro_jar: Path, place: Path) -> None:
+        side, group, name = known.all_sides(faro_jar, home.name)[self.side], self._group, self.side
+        self.faro = side.faro
         self._logs = TARGET / "spark-logs" / "-".join([*group.commands][:3])
         self._logs.mkdir(parents=True, exist_ok=True)
         self._home = launch.home_of_links(place, home)
         (place / "local").mkdir()
-        self.daemons, link = None, group.link
+        link = group.link
         if side.daemons:
             self.daemons = side.daemons(side.home, place, home, group.executors, link)
         conf = {**ALWAYS, **group.conf, **group.of_side.get(name, {}), **side.conf}
@@ -130,7 +135,6 @@ class Application:
             cwd=place,
             env={**launch.environment_for(self._home), **(link.driver_environment if link else {})},
         )
-        self._pids: list[int] = []
 
     def ask(self, line: str, seconds: float = RUN_SECONDS) -> str:
         word, _, said = self._talk.ask(line, seconds).partition(" ")
@@ -185,10 +189,11 @@ class Application:
         return {name: float(value) for name, value in pairs}
 
     def stop(self) -> None:
-        self._talk.stop(launch.EXECUTORS_END)
+        if self._talk:
+            self._talk.stop(launch.EXECUTORS_END)
         if self.daemons:
             self.daemons.stop()
-        for stderr in (self._home / "work").glob("app-*/*/stderr"):
+        for stderr in (self._home / "work").glob("app-*/*/stderr") if self._talk else ():
             shutil.copy(stderr, self._logs / f"{self.side}-executor-{stderr.parent.name}.log")
 
 
@@ -237,13 +242,12 @@ def started(options, group: Group, names: list[str]) -> Iterator[Sides]:
     with ExitStack() as stack:
         place = Path(tempfile.mkdtemp(prefix="faro-bench-", dir=group.scratch))
         stack.callback(shutil.rmtree, place, ignore_errors=True)
-        # Daemons of an application that could not be started.
-        stack.callback(launch.stop_all)
         applications = []
         for name in names:
             try:
-                one = Application(name, group, options.home, options.jar, place / name)
+                one = Application(name, group)
                 stack.callback(one.stop)
+                one.start(options.home, options.jar, place / name)
                 applications.append(one)
             except RuntimeError as error:
                 failed.append({"side": NAMES[name], "failed": str(error)})

@@ -11,8 +11,10 @@ import os
 import platform
 import select
 import shutil
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -118,3 +120,30 @@ def test_a_library_that_injects_faults_is_never_released(tmp_path, has_faults):
     assert subprocess.call(program, stderr=subprocess.DEVNULL) == has_faults
     # The jar of the tests has them.
     assert subprocess.call([*program, "--tests"], stderr=subprocess.DEVNULL) != has_faults
+
+
+# As a scenario that builds what it needs: the thread has no fixture that ends it.
+SUITE = """
+import subprocess
+import threading
+import time
+
+def test_waits(tmp_path):
+    command = f"echo $$ >{tmp_path}/part; mv {tmp_path}/part PID; sleep 600"
+    threading.Thread(target=subprocess.run, args=(["sh", "-c", command],), daemon=True).start()
+    time.sleep(600)
+"""
+
+
+def test_a_suite_that_is_terminated_leaves_nothing_running(tmp_path):
+    suite, pid = tmp_path / "test_suite.py", tmp_path / "pid"
+    suite.write_text(SUITE.replace("PID", str(pid)))
+    shutil.copy(Path(__file__).parents[1] / "conftest.py", tmp_path)
+    words = ["-B", "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", tmp_path, suite]
+    program = subprocess.Popen([sys.executable, *words], cwd=tmp_path, stdout=subprocess.DEVNULL)
+    while not pid.exists():
+        assert program.poll() is None
+        time.sleep(0.05)
+    program.send_signal(signal.SIGTERM)
+    assert program.wait() == 128 + signal.SIGTERM
+    assert is_gone(int(pid.read_text()))

@@ -115,10 +115,12 @@ def drive(place, version, home, jobs_jar, faro_jar):
             ["io.faro.e2e.Jobs", jobs_jar, place / "scratch", "faroTab"],
             behind=BEHIND.get(version.name, ""),
         )
-        return launch.drive(command, environment, place)
-    finally:
+        outcome = launch.drive(command, environment, place)
         for service in services:
             launch.end_node_service(service)
+        return outcome
+    finally:
+        for service in services:
             launch.stop_group(service, 0)
 
 

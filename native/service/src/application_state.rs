@@ -172,3 +172,35 @@ impl Totals {
         self.holding.replicas += more.replicas;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Token;
+
+    /// Of user 1, whose disk hangs.
+    fn ending(count: u8) -> HashMap<Key, ApplicationState> {
+        let key = |at| Token::new([at; 32]).key();
+        let owner = Some(1);
+        let all = (0..count).map(|at| (key(at), ApplicationState::Ending { owner }));
+        all.collect()
+    }
+
+    #[test]
+    fn applications_that_never_end_leave_others_their_places() {
+        let (users, max) = (Users::Any, 4);
+        let is_refused = |owner, all: &_| room_for(owner, all, &users, max).is_err();
+        for count in 0..6 {
+            let all = ending(count);
+            assert!(!is_refused(1, &all) && !is_refused(2, &all), "{count}");
+        }
+        // Two count as if they were here: as many as one of these users may have.
+        let all = ending(6);
+        assert!(is_refused(1, &all) && !is_refused(2, &all));
+        // Where there is one user only, all places are his.
+        for (count, refused) in [(4, false), (7, false), (8, true)] {
+            let refusal = room_for(1, &ending(count), &Users::Own, max);
+            assert_eq!(refusal.is_err(), refused, "{count}");
+        }
+    }
+}

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import zipfile
 from dataclasses import dataclass, field
@@ -49,10 +50,16 @@ ALWAYS = {
 
 # Leaders of the process groups that run; scenarios run in threads, and signals end the main one.
 _running = set()
+_starting = threading.Lock()
+# No group starts any more.
+_stopped = threading.Event()
 
 
 def stop_all():
-    """Ends all applications and services; the threads that wait for them go on."""
+    """Ends all applications and services, and starts no more; the threads that wait for them go on,
+    and clean up."""
+    with _starting:
+        _stopped.set()
     for leader in list(_running):
         signal_group(leader, signal.SIGKILL)
 
@@ -63,8 +70,12 @@ def signal_group(leader, number):
 
 
 def start_group(command, **options):
-    leader = subprocess.Popen(command, stderr=subprocess.STDOUT, start_new_session=True, **options)
-    _running.add(leader)
+    streams = {"stderr": subprocess.STDOUT}
+    with _starting:
+        if _stopped.is_set():
+            raise RuntimeError("interrupted")
+        leader = subprocess.Popen(command, start_new_session=True, **streams, **options)
+        _running.add(leader)
     return leader
 
 
@@ -438,15 +449,19 @@ def drive(command, environment, place, limit=guard.CEILING, marks=False):
         driver = start_group(
             command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=place
         )
+        # Nobody waits for an application that is interrupted.
+        grace = 0
         try:
             silence = guard.SILENCE if marks else limit
             outcome.late = guard.wait(driver, log, is_mark, silence, limit)
             outcome.exit_code = -1 if outcome.late else driver.returncode
-        finally:
+            grace = 0 if _stopped.is_set() else EXECUTORS_END
             if outcome.late:
                 # Each JVM writes what its threads do, for whoever looks into the logs.
                 signal_group(driver, signal.SIGQUIT)
-            stop_group(driver, DUMPS_END if outcome.late else EXECUTORS_END)
+                grace = DUMPS_END
+        finally:
+            stop_group(driver, grace)
     outcome.driver_log = log.read_text(errors="replace")
     if outcome.late and (waits := outcome.waits_for()):
         outcome.late += f", waiting for: {'; '.join(waits)}"

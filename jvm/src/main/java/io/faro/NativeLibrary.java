@@ -151,7 +151,7 @@ final class NativeLibrary {
           if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
             return nameOf(place) + " is probably mounted noexec (" + text + ")";
           }
-          throw unloadable("the jar's " + FILE, extraction.file(), e);
+          throw unloadable(FILE + " in " + nameOf(place), extraction.file(), e);
         }
       }
     } catch (FileSystemException e) {
