@@ -64,7 +64,7 @@ def tables(records):
             ["block", "side"],
             FIGURES,
             ratios=RATIOS,
-            base=("side", "Netty", "Netty, AES-CTR"),
+            base=("side", "Netty, AES-CTR", "Netty"),
             only={"files on": where, "clients": clients},
         )
         for where, clients in found

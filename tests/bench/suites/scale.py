@@ -225,9 +225,10 @@ SUITES = {
                 "By job",
                 ["job"],
                 ["stock s", "Faro s"],
-                ["saved", "expected", "error", "range", "constants"],
+                ["saved", "expected", "error", "range"],
             )
         ],
         advise,
+        notes=lambda records: [f"- constants: {records[0]['constants']}"],
     ),
 }

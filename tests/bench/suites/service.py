@@ -92,7 +92,7 @@ def broken_jobs(chosen, running, group, part):
 
 
 def table(part):
-    _, victims, _, _ = PARTS[part]
+    sides, victims, _, _ = PARTS[part]
     figures = ["job s", "executors' CPU s", "daemons' CPU s"]
     medians = ["remote blocks", "daemons' MB"]
     if victims == "tail":
@@ -100,8 +100,8 @@ def table(part):
     elif victims:
         figures, medians = ["job s"], ["map tasks"]
     again = ["computed again"] if victims else []
-    ratios = {"job / alone": "job s"}
-    base = ("side", NAMES[STOCK], NAMES[FARO])
+    base = ("side", NAMES[sides[0]])
+    ratios = {f"job / {base[1]}": "job s"}
     return Table(part, ["workload", "side"], figures + again, medians, ratios, base, {"part": part})
 
 
