@@ -66,7 +66,7 @@ impl ApplicationState {
         matches!(self, Self::Ending { .. })
     }
 
-    /// Whether neither an executor nor a reader was heard of for so long.
+    /// Whether there was neither an executor nor a reader for so long.
     pub(crate) fn is_idle_for(&self, idle: Duration, now: Instant) -> bool {
         let since = match self {
             Self::Unread { since } => Some(*since),

@@ -3,24 +3,23 @@
 //! It follows one service at a time, beginning with the service after its own in the list, so that all services read from
 //! different ones. Small outputs are asked for together, large ones one at a time.
 
-use super::answers::answer;
 use super::hosts::Hosts;
-use super::names::{indexes_of, ListId};
 use super::pages::{Entry, Pages, MAX_ENTRIES, MAX_PAGE};
 use super::placement::has_copy;
-use super::pull::{PullError, ReplicaPull};
+use super::pull::{piece_of, PullError, ReplicaPull};
 use super::replica_source::{ReplicaSource, ServicePlace};
 use super::scratch::ScratchFile;
 use super::state::{CopyCounts, Pending, Replicas};
 use super::throttle::Throttle;
 use crate::handed_over::{HandedError, HandedOverFiles};
+use crate::serving::answer;
 use crate::store::{KeepError, Kind, Store};
 use faro_endpoint::Endpoint;
 use faro_wire::{BlockId, OutputId};
 use rustix::process::geteuid;
 use std::collections::HashMap;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -319,7 +318,6 @@ impl Copier {
             Entry::Removed(shuffle) => {
                 self.store.forget_replicas(shuffle);
                 self.endpoint.forget_shuffle(shuffle);
-                self.endpoint.forget_shuffle(indexes_of(shuffle));
                 Ok(())
             }
             Entry::Copy(id) => {
@@ -371,7 +369,7 @@ impl Copier {
         }
     }
 
-    /// Copies small outputs with one request for all their indexes and data.
+    /// Copies small outputs with one request for all their indexes and one for all their data.
     fn copy_together(
         &self,
         pull: &ReplicaPull<'_>,
@@ -388,37 +386,35 @@ impl Copier {
         if wanted.is_empty() {
             return Ok(());
         }
-        let blocks = wanted.iter().flat_map(|one| {
-            let index = ListId::Index(one.id).block(1, 1);
-            let data = ListId::Output(one.id).block(one.partitions(), 1);
-            [Some(index), (one.data > 0).then_some(data)]
-        });
-        let blocks: Vec<BlockId> = blocks.flatten().collect();
-        let bytes = wanted.iter().map(|one| one.bytes()).sum();
-        let mut parts = match pull.some(&blocks, bytes) {
-            Ok(parts) => parts.into_iter(),
-            // One of them is longer than its list says; alone each is found out.
-            Err(PullError::Torn { .. }) => {
+        let ids: Vec<OutputId> = wanted.iter().map(|one| one.id).collect();
+        let blocks = wanted.iter().filter(|one| one.data > 0);
+        let blocks: Vec<BlockId> = blocks
+            .map(|one| piece_of(one.id, one.partitions(), 1))
+            .collect();
+        let index_bytes = wanted.iter().map(|one| u64::from(one.index)).sum();
+        let data_bytes = wanted.iter().map(|one| one.data).sum();
+        let (mut indexes, mut data) = (Vec::new(), Vec::new());
+        let got = pull
+            .indexes(&ids, index_bytes, &mut |more| indexes.write_all(more))
+            .and_then(|()| pull.blocks(&blocks, data_bytes, &mut |more| data.write_all(more)));
+        match got {
+            Ok(()) => {}
+            // One of them is gone, or not as long as its list says; alone each is found out.
+            Err(PullError::Unknown | PullError::Status { .. } | PullError::Torn { .. }) => {
                 let alone = |one: ListedOutput| self.has_copied(one, self.copy(pull, one), stats);
                 return wanted.into_iter().try_for_each(alone);
             }
             Err(error) => return Err(error),
-        };
-        let left_out = || Err(PullError::Peer("it left a block out".into()));
+        }
+        let (mut indexes, mut data) = (&indexes[..], &data[..]);
         for one in wanted {
-            let index = parts.next().unwrap_or_else(left_out);
-            let data = match one.data {
-                0 => Ok(Vec::new()),
-                _ => parts.next().unwrap_or_else(left_out),
-            };
-            let keeps = |(index, data): (Vec<u8>, Vec<u8>)| {
-                self.keep_copy(one, |index_file, data_file| {
-                    index_file.fill(|sink| Ok(sink(&index)?))?;
-                    data_file.fill(|sink| Ok(sink(&data)?))
-                })
-            };
-            let parts = index.and_then(|index| Ok((index, data?)));
-            let copied = parts.map_err(CopyError::from).and_then(keeps);
+            let (index, more_indexes) = indexes.split_at(one.index as usize);
+            let (bytes, more_data) = data.split_at(one.data as usize);
+            (indexes, data) = (more_indexes, more_data);
+            let copied = self.keep_copy(one, |index_file, data_file| {
+                index_file.fill(|sink| Ok(sink(index)?))?;
+                data_file.fill(|sink| Ok(sink(bytes)?))
+            });
             self.has_copied(one, copied, stats)?;
         }
         Ok(())
@@ -428,8 +424,8 @@ impl Copier {
         self.store.has_room(one.id, one.bytes())?;
         let (index, data, partitions) = (one.index.into(), one.data, one.partitions());
         self.keep_copy(one, |index_file, data_file| {
-            index_file.fill(|sink| pull.whole(ListId::Index(one.id), 1, index, sink))?;
-            data_file.fill(|sink| pull.whole(ListId::Output(one.id), partitions, data, sink))
+            index_file.fill(|sink| pull.indexes(&[one.id], index, sink))?;
+            data_file.fill(|sink| pull.whole(one.id, partitions, data, sink))
         })
     }
 
@@ -454,7 +450,7 @@ impl Copier {
         let kept = self.store.keep_as(Kind::Replica, one.id, handed)?;
         if kept.replaced {
             // The endpoint may know the older files.
-            answer(&self.endpoint, &self.store, &self.pages, one.id);
+            answer(&self.endpoint, &self.store, one.id);
         }
         Ok(())
     }
@@ -462,7 +458,7 @@ impl Copier {
 
 /// The entries of a page; `None`: it is not written yet.
 fn page(pull: &ReplicaPull<'_>, page: u64) -> Result<Option<Vec<Entry>>, PullError> {
-    let bytes = match pull.small(ListId::Page(page), MAX_PAGE) {
+    let bytes = match pull.page(page, MAX_PAGE) {
         Err(PullError::Unknown) => return Ok(None),
         other => other?,
     };

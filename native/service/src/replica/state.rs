@@ -50,7 +50,7 @@ pub(crate) enum Pending {
 
 impl Replicas {
     /// The service at place `at` of `of` has that card. Returns true if the application needs a copier from now on.
-    pub(crate) fn told(
+    pub(crate) fn set_host(
         &self,
         (replicas, at, of): (u8, u32, u32),
         card: Vec<u8>,
@@ -63,7 +63,7 @@ impl Replicas {
         }
         let mut state = lock(&self.state);
         let hosts = Arc::make_mut(&mut state.hosts);
-        hosts.told(replicas.into(), at as usize, of as usize, card);
+        hosts.set(replicas.into(), at as usize, of as usize, card);
         if state.active || replicas == 0 {
             return Ok(false);
         }

@@ -56,7 +56,7 @@ use std::time::Duration;
 #[cfg(test)]
 pub(crate) use test_store::BeingKept;
 
-/// How often the end looks again whether outputs are being kept; it is also told.
+/// How often the end looks again whether outputs are being kept; it is also woken.
 const SETTLED_LOOK: Duration = Duration::from_secs(1);
 
 /// The map outputs of one application.

@@ -109,7 +109,6 @@ pub(crate) fn choose(
     }
 }
 
-/// Returns the ports that are wanted and usable.
 fn candidates<'p>(
     ports: &'p [DevicePort],
     wanted_name: Option<&str>,

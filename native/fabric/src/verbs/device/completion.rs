@@ -242,7 +242,6 @@ impl CompletionQueue {
     }
 }
 
-/// Returns the words for a status in a log line.
 fn meaning(status: c_uint) -> &'static str {
     match status {
         IBV_WC_RETRY_EXC_ERR => {

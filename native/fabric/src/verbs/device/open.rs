@@ -46,7 +46,6 @@ pub(super) fn open_named(
     opened
 }
 
-/// Returns the path of a device's file, for messages.
 fn file_of(device: &str) -> PathBuf {
     let name = device_file(Path::new(SYSFS_VERBS), device);
     Path::new("/dev/infiniband").join(name.as_deref().unwrap_or("uverbs*"))

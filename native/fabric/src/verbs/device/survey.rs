@@ -16,7 +16,6 @@ pub(crate) struct Gid {
 }
 
 impl Gid {
-    /// Returns the address that it stands for.
     pub(crate) fn ip(&self) -> IpAddr {
         IpAddr::V6(self.value).to_canonical()
     }
@@ -53,7 +52,6 @@ fn read(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// Returns the names in a directory, with numbers in their order.
 fn names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(path)
         .into_iter()

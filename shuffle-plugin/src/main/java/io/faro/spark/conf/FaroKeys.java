@@ -216,7 +216,6 @@ public final class FaroKeys {
     return text -> Arrays.asList(names).contains(text) ? text : null;
   }
 
-  /** The parser of {@link #REGIONS}. */
   static Function<String, String> regions(boolean isForResearch) {
     return isForResearch ? oneOf("unpinned", "odp", "pinned") : oneOf("unpinned");
   }

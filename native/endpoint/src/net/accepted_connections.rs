@@ -1,6 +1,6 @@
-//! Limits the connections that peers make and hold: each one its own share, guests one together.
+//! Limits the connections that peers make and hold: each known peer has a share, unknown ones share one.
 
-use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
+use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_UNKNOWN_PEER_CONNECTIONS};
 use faro_fabric::{ConnectionId, EndpointId};
 use faro_sync::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ pub(super) struct AcceptedConnections {
     /// Ids rise, so the first of a peer is its oldest. No entry is empty.
     by_peer: HashMap<EndpointId, BTreeSet<ConnectionId>>,
     /// Connections of peers whose card was not here.
-    guests: BTreeMap<ConnectionId, EndpointId>,
+    unknown: BTreeMap<ConnectionId, EndpointId>,
 }
 
 impl AcceptedConnections {
@@ -21,10 +21,10 @@ impl AcceptedConnections {
         &mut self,
         endpoint: EndpointId,
         connection: ConnectionId,
-        is_guest: bool,
+        is_unknown: bool,
     ) -> Option<ConnectionId> {
-        if is_guest {
-            self.guests.insert(connection, endpoint);
+        if is_unknown {
+            self.unknown.insert(connection, endpoint);
         }
         let of_peer = self.by_peer.entry(endpoint).or_default();
         of_peer.insert(connection);
@@ -33,28 +33,28 @@ impl AcceptedConnections {
             true => of_peer.pop_first()?,
             false => return None,
         };
-        self.guests.remove(&oldest);
+        self.unknown.remove(&oldest);
         Some(oldest)
     }
 
-    /// Returns the guests' connections if there are too many, so that one of them must be closed.
-    /// `is_guest` says whether an endpoint's card is still missing.
-    pub(super) fn too_many_guests(
+    /// Returns the connections of unknown peers if there are too many, so that one of them must be closed.
+    /// `is_unknown` says whether an endpoint's card is still missing.
+    pub(super) fn too_many_unknown(
         &mut self,
-        is_guest: impl Fn(EndpointId) -> bool,
+        is_unknown: impl Fn(EndpointId) -> bool,
     ) -> Vec<ConnectionId> {
-        if self.guests.len() > MAX_GUEST_CONNECTIONS {
-            self.guests.retain(|_, endpoint| is_guest(*endpoint));
+        if self.unknown.len() > MAX_UNKNOWN_PEER_CONNECTIONS {
+            self.unknown.retain(|_, endpoint| is_unknown(*endpoint));
         }
-        match self.guests.len() > MAX_GUEST_CONNECTIONS {
-            true => self.guests.keys().copied().collect(),
+        match self.unknown.len() > MAX_UNKNOWN_PEER_CONNECTIONS {
+            true => self.unknown.keys().copied().collect(),
             false => Vec::new(),
         }
     }
 
     /// Removes a connection that has ended or is about to.
     pub(super) fn ended(&mut self, endpoint: EndpointId, connection: ConnectionId) {
-        self.guests.remove(&connection);
+        self.unknown.remove(&connection);
         if let Some(of_peer) = self.by_peer.get_mut(&endpoint) {
             of_peer.remove(&connection);
             if of_peer.is_empty() {
@@ -84,19 +84,19 @@ mod tests {
     }
 
     #[test]
-    fn guests_share_what_those_who_became_known_do_not_take() {
+    fn unknown_peers_share_what_those_who_became_known_do_not_take() {
         let mut accepted = AcceptedConnections::default();
-        let max = MAX_GUEST_CONNECTIONS as u64;
+        let max = MAX_UNKNOWN_PEER_CONNECTIONS as u64;
         for number in 1..=max {
             accepted.came(number.into(), ConnectionId(number), true);
         }
-        assert!(accepted.too_many_guests(|_| true).is_empty());
+        assert!(accepted.too_many_unknown(|_| true).is_empty());
         accepted.came(u128::MAX, ConnectionId(max + 1), true);
-        assert_eq!(accepted.too_many_guests(|_| true).len(), max as usize + 1);
+        assert_eq!(accepted.too_many_unknown(|_| true).len(), max as usize + 1);
         let known = |endpoint: EndpointId| endpoint != 5;
-        assert!(accepted.too_many_guests(known).is_empty());
+        assert!(accepted.too_many_unknown(known).is_empty());
         accepted.came(u128::MAX - 1, ConnectionId(max + 2), true);
-        let candidates = accepted.too_many_guests(known);
+        let candidates = accepted.too_many_unknown(known);
         assert!(!candidates.is_empty() && !candidates.contains(&ConnectionId(5)));
     }
 }

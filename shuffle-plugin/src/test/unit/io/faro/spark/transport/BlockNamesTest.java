@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.BlockIds;
 import io.faro.spark.read.places.Parts;
 import java.util.Random;
 import org.apache.spark.storage.BlockId;
@@ -14,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-class ShuffleIdsTest {
+class BlockNamesTest {
   private static final long SEED = 20240607;
 
   private final Random random = new Random(SEED);
@@ -35,13 +36,13 @@ class ShuffleIdsTest {
     parts.add(41, 0, 2, 3, 10, false);
     parts.add(Long.MAX_VALUE, 1, 2, 9, 10, true);
     parts.add(5, 2, 0, 1, 10, false);
-    ShuffleIds ids = ShuffleIds.of(parts, 0, 3);
+    BlockIds ids = parts.ids;
     assertEquals("shuffle_7_41_2", ids.name(0));
     assertEquals("shuffle_7_" + Long.MAX_VALUE + "_2_9", ids.name(1));
-    ShuffleIds last = ShuffleIds.of(parts, 2, 1);
+    BlockIds last = ids.range(2, 1);
     assertEquals(1, last.count());
     assertEquals("shuffle_7_5_0", last.name(0));
-    assertEquals("shuffle_7_5_0", ShuffleIds.parse(new String[] {last.name(0)}).name(0));
+    assertEquals("shuffle_7_5_0", BlockNames.parse(new String[] {last.name(0)}).name(0));
   }
 
   @Test
@@ -57,7 +58,7 @@ class ShuffleIdsTest {
             : new ShuffleBlockBatchId(part(), map(), start, start + 1 + random.nextInt(Integer.MAX_VALUE - start));
         names[i] = blocks[i].name();
       }
-      ShuffleIds ids = ShuffleIds.parse(names);
+      BlockIds ids = BlockNames.parse(names);
       assertNotNull(ids, () -> String.join(" ", names));
       assertEquals(count, ids.count());
       for (int i = 0; i < count; i++) {
@@ -82,15 +83,15 @@ class ShuffleIdsTest {
     "test_faro-1", "shuffle_1_2_3\0", "shuffle_1_2_3_noop"
   })
   void refusesWhatIsNotExactlyAShuffleBlock(String name) {
-    assertNull(ShuffleIds.parse(new String[] {name}));
-    assertNull(ShuffleIds.parse(new String[] {"shuffle_1_2_3", name}));
-    assertNull(ShuffleIds.parse(new String[] {name, "shuffle_1_2_3"}));
+    assertNull(BlockNames.parse(new String[] {name}));
+    assertNull(BlockNames.parse(new String[] {"shuffle_1_2_3", name}));
+    assertNull(BlockNames.parse(new String[] {name, "shuffle_1_2_3"}));
   }
 
   @Test
   void refusesNothingAtAll() {
-    assertNull(ShuffleIds.parse(new String[0]));
-    assertNull(ShuffleIds.parse(new String[] {null}));
+    assertNull(BlockNames.parse(new String[0]));
+    assertNull(BlockNames.parse(new String[] {null}));
   }
 
   @Test
@@ -101,7 +102,7 @@ class ShuffleIdsTest {
       int at = random.nextInt(name.length());
       name.setCharAt(at, random.nextInt(3) == 0
           ? (char) random.nextInt(300) : digits.charAt(random.nextInt(digits.length())));
-      ShuffleIds ids = ShuffleIds.parse(new String[] {name.toString()});
+      BlockIds ids = BlockNames.parse(new String[] {name.toString()});
       if (ids != null) {
         // Whatever is accepted is written back as it was: the names go back to Spark as keys.
         String back = "shuffle_" + ids.shuffle(0) + "_" + ids.map(0) + "_" + ids.start(0);
