@@ -5,11 +5,15 @@
 //! only, and not by `vfork` or `posix_spawn`, by which a JVM starts processes. So `ibv_fork_init`,
 //! which would slow registration down, is not called.
 
+use super::addresses::HostAddresses;
 use super::async_event::AsyncEvent;
-use super::choice::{choose, DeviceChoice, PortAddress, VerbsOptions};
+use super::choice::{
+    candidates, first_usable, DeviceChoice, OwnAddress, PortAddress, VerbsOptions,
+};
 use super::error::VerbsError;
 use super::library::{library, Symbols};
 use super::open::{make_non_blocking, open_named, SYSFS_VERBS};
+use super::probe::check_queue_pair;
 use super::survey::{device_file, has_gid, survey};
 use super::sys::{
     ibv_async_event, ibv_context, ibv_device_attr, ibv_pd, ibv_port_attr, IBV_ACCESS_REMOTE_READ,
@@ -30,6 +34,8 @@ const SYSFS: &str = "/sys/class/infiniband";
 /// Limits of the device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
+    /// Queue pairs of all processes of the host.
+    pub(crate) queue_pairs: u32,
     /// Work requests in one queue.
     pub(crate) work_requests: u32,
     /// Completions in one queue.
@@ -38,6 +44,35 @@ pub(crate) struct Limits {
     pub(crate) reads_in: u8,
     /// Maximum number of this side's reads in flight.
     pub(crate) reads_out: u8,
+}
+
+impl Limits {
+    /// Checks what no connection can do without.
+    ///
+    /// # Errors
+    /// `DeviceLimit`.
+    fn check(&self, device: &str) -> Result<(), VerbsError> {
+        // A READ that may never be in flight waits for ever.
+        let reads = self.reads_in.min(self.reads_out);
+        let least = [
+            ("queue pairs (max_qp)", self.queue_pairs),
+            ("requests in a queue (max_qp_wr)", self.work_requests),
+            ("completions in a queue (max_cqe)", self.cqe),
+            (
+                "reads in flight of a queue pair (max_qp_rd_atom, max_qp_init_rd_atom)",
+                u32::from(reads),
+            ),
+        ];
+        match least.into_iter().find(|(_, got)| *got == 0) {
+            None => Ok(()),
+            Some((what, got)) => Err(VerbsError::DeviceLimit {
+                device: device.to_owned(),
+                what,
+                got,
+                needed: 1,
+            }),
+        }
+    }
 }
 
 /// An open device. Every object made from it holds it.
@@ -50,6 +85,7 @@ pub(crate) struct Device {
     pub(super) choice: DeviceChoice,
     /// The device's entry in sysfs, as long as it can be opened.
     entry: PathBuf,
+    /// The port's address when the device was opened.
     address: PortAddress,
     limits: Limits,
     /// True if peers may be given rights to registered memory.
@@ -63,7 +99,7 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Chooses device, port and GID and opens it.
+    /// Opens the first of the host's devices that works.
     ///
     /// # Errors
     /// What is missing, and what to do.
@@ -83,8 +119,25 @@ impl Device {
     ) -> Result<Arc<Self>, VerbsError> {
         // The survey comes first, so that the error on a host without devices names the missing device and
         // not a missing library.
-        let choice = choose(&survey(Path::new(SYSFS)), options, near)?;
+        let root = Path::new("/");
+        let own = OwnAddress {
+            ip: near,
+            host: &HostAddresses::of(root),
+        };
+        let choices = candidates(&survey(root), options, own)?;
         let symbols = library()?;
+        first_usable(choices, |choice| {
+            let device = Self::open_choice(symbols, choice, protection)?;
+            check_queue_pair(&device)?;
+            Ok(device)
+        })
+    }
+
+    fn open_choice(
+        symbols: &'static Symbols,
+        choice: DeviceChoice,
+        protection: Protection,
+    ) -> Result<Arc<Self>, VerbsError> {
         let context = open_named(symbols, &choice.device)?;
         // SAFETY: `context` was just opened.
         let domain = NonNull::new(unsafe { (symbols.alloc_pd)(context.as_ptr()) });
@@ -108,6 +161,7 @@ impl Device {
                 mtu: 1,
             },
             limits: Limits {
+                queue_pairs: 0,
                 work_requests: 0,
                 cqe: 0,
                 reads_in: 0,
@@ -116,6 +170,7 @@ impl Device {
             remote: protection == Protection::Clear,
         };
         device.limits = device.query_limits()?;
+        device.limits.check(&device.choice.device)?;
         let port = device.query_port()?;
         device.address = PortAddress {
             gid: device.choice.gid.value.octets(),
@@ -140,12 +195,25 @@ impl Device {
             gid.index,
             gid.ip(),
             gid.kind,
-            128u32 << self.address.mtu.min(5),
+            self.address.mtu_bytes(),
         )
     }
 
+    /// Returns the address at which peers reach the port now. The MTU follows that of the network
+    /// interface, also while the device is open; InfiniBand's subnet manager may assign another LID.
     pub(crate) fn address(&self) -> PortAddress {
-        self.address
+        match self.query_port() {
+            Ok(port) => PortAddress {
+                lid: port.lid,
+                mtu: port.active_mtu as u8,
+                ..self.address
+            },
+            // A connection over an inactive port fails by itself, with its own words.
+            Err(error) => {
+                log::debug!("verbs: {error}");
+                self.address
+            }
+        }
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -209,6 +277,7 @@ impl Device {
         VerbsError::check("ibv_query_device", code)?;
         let reads = |got: c_int| got.clamp(0, c_int::from(u8::MAX)) as u8;
         Ok(Limits {
+            queue_pairs: attributes.max_qp.max(0) as u32,
             work_requests: attributes.max_qp_wr.max(0) as u32,
             cqe: attributes.max_cqe.max(0) as u32,
             reads_in: reads(attributes.max_qp_rd_atom),
@@ -224,9 +293,10 @@ impl Device {
         };
         VerbsError::check("ibv_query_port", code)?;
         if attributes.state != IBV_PORT_ACTIVE {
-            let DeviceChoice { device, port, .. } = &self.choice;
-            let detail = format!("{device}:{port} is not active");
-            return Err(VerbsError::NoPort { detail });
+            return Err(VerbsError::InactivePorts {
+                ports: format!("{} is not", self.choice.name()),
+                without_manager: false,
+            });
         }
         Ok(attributes)
     }

@@ -1,13 +1,16 @@
-//! Tries the library and the device for a diagnosis.
+//! Tries the library and the device.
 
-use super::choice::VerbsOptions;
-use super::context::Device;
+use super::choice::{DeviceChoice, VerbsOptions};
+use super::completion::{Channel, CompletionQueue};
+use super::context::{Device, Limits};
 use super::error::VerbsError;
 use super::library::library;
+use super::queue_pair::{Depth, QueuePair};
 use super::sys::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND};
 use std::ffi::c_int;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes that are registered for a try: a page of every architecture.
 const TRY: usize = 64 << 10;
@@ -18,8 +21,8 @@ pub(crate) struct ProbedDevice {
     pub(crate) mtu: u32,
     /// True if memory can be registered without being pinned.
     pub(crate) on_demand: bool,
-    /// The network interface behind it, if there is one.
-    pub(crate) interface: String,
+    pub(crate) choice: DeviceChoice,
+    pub(crate) limits: Limits,
 }
 
 /// Opens the device that [`Device::open`] chooses, and registers memory.
@@ -32,10 +35,33 @@ pub(crate) fn try_device(options: &VerbsOptions, near: IpAddr) -> Result<ProbedD
     registers(&device, pinned)?;
     let on_demand = pinned | IBV_ACCESS_ON_DEMAND;
     Ok(ProbedDevice {
-        mtu: 128 << device.address().mtu.min(5),
+        mtu: device.address().mtu_bytes(),
         on_demand: registers(&device, on_demand).is_ok(),
-        interface: device.choice.gid.interface.clone(),
+        choice: device.choice.clone(),
+        limits: device.limits(),
     })
+}
+
+/// Makes a reliable connected queue pair, which not every device has (EFA), and destroys it.
+///
+/// # Errors
+/// `NoQueuePair`, and what the device's completion queues refuse.
+pub(super) fn check_queue_pair(device: &Arc<Device>) -> Result<(), VerbsError> {
+    let least = Depth {
+        send: 1,
+        receive: 1,
+        reads: 1,
+    };
+    let channel = Channel::new(device)?;
+    let completions = CompletionQueue::new(device, &channel, least.send + least.receive)?;
+    match QueuePair::new(device, &completions, least) {
+        Ok(_) => Ok(()),
+        Err(VerbsError::Call { source, .. }) => Err(VerbsError::NoQueuePair {
+            device: device.choice.device.clone(),
+            source,
+        }),
+        Err(error) => Err(error),
+    }
 }
 
 fn registers(device: &Device, access: u32) -> Result<(), VerbsError> {
