@@ -8,14 +8,18 @@
 //   noreads=DEVICE max_qp_rd_atom and max_qp_init_rd_atom are 0
 //   nopairs=DEVICE ibv_create_qp: ENOMEM, as with too little locked memory or all queue pairs in use
 //   qps=N          max_qp is N
+//   hold=PATH      connecting a queue pair (RTR) waits while PATH is there, and makes PATH.held: a peer
+//                  whose neighbour is looked for
 //   log            the calls go to stderr
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LOG(...) do { if (asked("log")) fprintf(stderr, "nic: " __VA_ARGS__); } while (0)
 
@@ -43,6 +47,7 @@ static int is_for(const char *name, struct ibv_context *context) {
 }
 
 static struct ibv_qp *(*real_create_qp)(struct ibv_pd *, struct ibv_qp_init_attr *);
+static int (*real_modify_qp)(struct ibv_qp *, struct ibv_qp_attr *, int);
 static int (*real_query_device)(struct ibv_context *, struct ibv_device_attr *);
 
 static struct ibv_qp *create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *wanted) {
@@ -57,6 +62,20 @@ static struct ibv_qp *create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *
     return NULL;
   }
   return real_create_qp(domain, wanted);
+}
+
+static int modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *wanted, int mask) {
+  const char *list = asked("hold");
+  if (list && mask & IBV_QP_STATE && wanted->qp_state == IBV_QPS_RTR) {
+    char path[256], held[264];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(list, ","), list);
+    snprintf(held, sizeof held, "%s.held", path);
+    while (!access(path, F_OK)) {
+      close(open(held, O_CREAT | O_WRONLY, 0600));
+      usleep(1000);
+    }
+  }
+  return real_modify_qp(pair, wanted, mask);
 }
 
 static int query_device(struct ibv_context *context, struct ibv_device_attr *found) {
@@ -75,6 +94,10 @@ void *dlvsym(void *library, const char *name, const char *version) {
   if (found && !strcmp(name, "ibv_create_qp")) {
     real_create_qp = found;
     return create_qp;
+  }
+  if (found && !strcmp(name, "ibv_modify_qp")) {
+    real_modify_qp = found;
+    return modify_qp;
   }
   if (found && !strcmp(name, "ibv_query_device")) {
     real_query_device = found;

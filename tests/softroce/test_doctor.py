@@ -177,7 +177,11 @@ def test_an_interface_that_is_down(doctor):
 
 def test_the_device_whose_file_is_there(doctor, second_device):
     """As in a pod: sysfs shows two devices, /dev/infiniband has the file of the second."""
-    at("sh", "-c", "grep -lx rxe1 /sys/class/infiniband_verbs/uverbs*/ibdev | cut -d/ -f5 >/tmp/file")
+    at(
+        "sh",
+        "-c",
+        "grep -lx rxe1 /sys/class/infiniband_verbs/uverbs*/ibdev | cut -d/ -f5 >/tmp/file",
+    )
     first = f"{DEVICES}/{Path('/tmp/file').read_text().strip()}"
     at("rm", first)
     result = doctor()

@@ -5,23 +5,18 @@
 //! only, and not by `vfork` or `posix_spawn`, by which a JVM starts processes. So `ibv_fork_init`,
 //! which would slow registration down, is not called.
 
-use super::addresses::HostAddresses;
 use super::async_event::AsyncEvent;
-use super::choice::{
-    candidates, first_usable, DeviceChoice, OwnAddress, PortAddress, VerbsOptions,
-};
+use super::choice::{DeviceChoice, PortAddress};
 use super::error::VerbsError;
-use super::library::{library, Symbols};
+use super::library::Symbols;
 use super::open::{make_non_blocking, open_named, SYSFS_VERBS};
-use super::probe::check_queue_pair;
-use super::survey::{device_file, has_gid, survey};
+use super::survey::{device_file, has_gid};
 use super::sys::{
     ibv_async_event, ibv_context, ibv_device_attr, ibv_pd, ibv_port_attr, IBV_ACCESS_REMOTE_READ,
     IBV_ACCESS_REMOTE_WRITE, IBV_PORT_ACTIVE,
 };
 use faro_secure::Protection;
 use std::ffi::{c_int, c_uint};
-use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -99,41 +94,12 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Opens the first of the host's devices that works.
-    ///
-    /// # Errors
-    /// What is missing, and what to do.
-    pub(crate) fn open(options: &VerbsOptions, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
-        Self::open_for(options, near, Protection::Clear)
-    }
-
-    /// Opens a device like `open`. If bytes are sealed, no peer gets a right to any memory that is
+    /// Opens a device that was chosen. If bytes are sealed, no peer gets a right to any memory that is
     /// registered with the device.
     ///
     /// # Errors
-    /// As `open`.
-    pub(crate) fn open_for(
-        options: &VerbsOptions,
-        near: IpAddr,
-        protection: Protection,
-    ) -> Result<Arc<Self>, VerbsError> {
-        // The survey comes first, so that the error on a host without devices names the missing device and
-        // not a missing library.
-        let root = Path::new("/");
-        let own = OwnAddress {
-            ip: near,
-            host: &HostAddresses::of(root),
-        };
-        let choices = candidates(&survey(root), options, own)?;
-        let symbols = library()?;
-        first_usable(choices, |choice| {
-            let device = Self::open_choice(symbols, choice, protection)?;
-            check_queue_pair(&device)?;
-            Ok(device)
-        })
-    }
-
-    fn open_choice(
+    /// What is missing, and what to do.
+    pub(super) fn open_choice(
         symbols: &'static Symbols,
         choice: DeviceChoice,
         protection: Protection,

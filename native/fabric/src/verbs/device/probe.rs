@@ -1,12 +1,15 @@
-//! Tries the library and the device.
+//! Finds the device that works, by trying.
 
-use super::choice::{DeviceChoice, VerbsOptions};
+use super::addresses::HostAddresses;
+use super::choice::{candidates, first_usable, DeviceChoice, OwnAddress, VerbsOptions};
 use super::completion::{Channel, CompletionQueue};
 use super::context::{Device, Limits};
 use super::error::VerbsError;
 use super::library::library;
 use super::queue_pair::{Depth, QueuePair};
+use super::survey::survey;
 use super::sys::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND};
+use faro_secure::Protection;
 use std::ffi::c_int;
 use std::net::IpAddr;
 use std::path::Path;
@@ -23,6 +26,42 @@ pub(crate) struct ProbedDevice {
     pub(crate) on_demand: bool,
     pub(crate) choice: DeviceChoice,
     pub(crate) limits: Limits,
+}
+
+impl Device {
+    /// Opens the first of the host's devices that works.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub(crate) fn open(options: &VerbsOptions, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
+        Self::open_for(options, near, Protection::Clear)
+    }
+
+    /// Opens a device like `open`. If bytes are sealed, no peer gets a right to any memory that is
+    /// registered with the device.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub(crate) fn open_for(
+        options: &VerbsOptions,
+        near: IpAddr,
+        protection: Protection,
+    ) -> Result<Arc<Self>, VerbsError> {
+        // The survey comes first, so that the error on a host without devices names the missing device and
+        // not a missing library.
+        let root = Path::new("/");
+        let own = OwnAddress {
+            ip: near,
+            host: &HostAddresses::of(root),
+        };
+        let choices = candidates(&survey(root), options, own)?;
+        let symbols = library()?;
+        first_usable(choices, |choice| {
+            let device = Self::open_choice(symbols, choice, protection)?;
+            check_queue_pair(&device)?;
+            Ok(device)
+        })
+    }
 }
 
 /// Opens the device that [`Device::open`] chooses, and registers memory.
