@@ -96,29 +96,31 @@ def drive(place, version, home, jobs_jar, faro_jar):
     archive = class_archive.found(version, faro_jar)
     environment = launch.environment_for(home, True, archive)
     services = []
-    if version.name in WITH_SERVICE:
-        # One for each executor, as on two hosts: executors that share one read files that it lends,
-        # and nothing is remote.
-        for at in range(2):
-            host = place / f"host-{at}"
-            host.mkdir()
-            services.append(launch.start_node_service(host, place, environment))
-        conf["spark.faro.service.directory"] = "/proc/self/cwd/service"
-        conf["spark.executorEnv.JAVA_HOME"] = str(launch.java_of_services(place, place))
-    command = launch.submit_command(
-        home,
-        version,
-        "faro-ui",
-        conf,
-        faro_jar,
-        ["io.faro.e2e.Jobs", jobs_jar, place / "scratch", "faroTab"],
-        behind=BEHIND.get(version.name, ""),
-    )
     try:
-        return launch.drive(command, environment, place)
-    finally:
+        if version.name in WITH_SERVICE:
+            # One for each executor, as on two hosts: executors that share one read files that it
+            # lends, and nothing is remote.
+            for at in range(2):
+                host = place / f"host-{at}"
+                host.mkdir()
+                services.append(launch.start_node_service(host, place, environment))
+            conf["spark.faro.service.directory"] = "/proc/self/cwd/service"
+            conf["spark.executorEnv.JAVA_HOME"] = str(launch.java_of_services(place, place))
+        command = launch.submit_command(
+            home,
+            version,
+            "faro-ui",
+            conf,
+            faro_jar,
+            ["io.faro.e2e.Jobs", jobs_jar, place / "scratch", "faroTab"],
+            behind=BEHIND.get(version.name, ""),
+        )
+        outcome = launch.drive(command, environment, place)
         for service in services:
             launch.end_node_service(service)
+        return outcome
+    finally:
+        for service in services:
             launch.stop_group(service, 0)
 
 
@@ -274,6 +276,7 @@ def shows_what_was_counted(application, faro_jar, name, settings):
     has_service = application.version.name in WITH_SERVICE
     assert bool(SERVICE.search(page)) == has_service, "the row of the node service"
     assert ("<h4>Node services</h4>" in page) == has_service
+    assert "<th>Copies behind</th>" not in page, "a column of the node service that is 0 everywhere"
     behind = "behind the shuffle manager sort" in page
     assert behind == (application.version.name in BEHIND)
 

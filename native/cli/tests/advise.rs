@@ -13,7 +13,7 @@ mod support;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
-use support::{advise, json, limited, run, Place, SampleApplication};
+use support::{advise, json, limited, run, stdout, Place, SampleApplication};
 
 const RECORDED: [&str; 6] = [
     "spark-3.4",
@@ -203,4 +203,26 @@ fn long_lines_and_logs_take_constant_memory() {
     let output = limited("-v 19000", &["--json".as_ref(), path.as_os_str()]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(json(&output)["applications"][0]["jobs"], 1);
+}
+
+#[test]
+fn time_in_operators_is_named() {
+    let place = Place::new("operators");
+    let plain = SampleApplication::default().log();
+    assert!(!stdout(&run(&[place.file("plain", plain.as_bytes())])).contains("sorting"));
+    // Spark writes these values as texts; lists are values of other metrics.
+    let metrics = r#""Accumulables":[{"ID":1,"Name":"sort time","Value":"20000"},{"Name":"scan time","Value":10000},
+{"Name":"sort time","Value":"9000"},{"Name":"internal.metrics.updatedBlockStatuses","Value":[{"a":1}]},{"ID":2}],"Submission Time":1000,"Completion"#;
+    let log = plain.replace(
+        r#""Submission Time":1000,"Completion"#,
+        &metrics.replace('\n', ""),
+    );
+    let path = place.file("log", log.as_bytes());
+    let note =
+        "a shuffle does not change sorting (48 % of the tasks' time) and reading tables (17 %)";
+    assert!(stdout(&run(&[&path])).contains(note));
+    assert_eq!(
+        json(&advise(&[&path]))["applications"][0]["totals"]["sort_ms"],
+        29_000
+    );
 }

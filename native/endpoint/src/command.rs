@@ -1,12 +1,12 @@
-//! Commands: a member of the application tells a peer to do something, and the peer says whether it will.
+//! Commands: a member of the application tells a peer to do something, or asks it for something, and the peer answers.
 //!
 //! Sender: a command takes the best connection, as a `FETCH` does. If that ends before the answer, the command is sent
 //! once more, since to get it twice is as to get it once. It ends with an answer, an error or its deadline, and what has
 //! not ended is bounded ([`MAX_COMMANDS`]).
 //!
 //! Receiver: the connection has proven that its other end is a member of the application, as for every message. What a
-//! command does is decided by the [`CommandHandler`] of the endpoint; this module knows nothing of it. A peer that does not
-//! take its answers gets no more of them, so nothing here grows with what it sends.
+//! command does is decided by the [`CommandHandler`] of the endpoint, which may answer later and from another thread. A
+//! peer that does not take its answers gets no more of them, so nothing here grows with what it sends.
 
 use crate::counters::EndpointCounters;
 use crate::limits::{CONNECT_TIMEOUT, MAX_COMMANDS};
@@ -16,7 +16,7 @@ use crate::net::{
 use crossbeam_channel::Receiver;
 use faro_fabric::{ConnectionId, EndpointId, FabricKind};
 use faro_sync::{clock, HashMap};
-use faro_wire::message::{CommandStatus, MemberCommand, ToCommands};
+use faro_wire::message::{CommandReply, CommandStatus, MemberCommand, ToCommands};
 use faro_wire::WireError;
 use std::collections::VecDeque;
 use std::fmt;
@@ -32,9 +32,30 @@ const CLOSING: &str = "this endpoint is closing";
 
 /// Takes the commands of peers.
 pub trait CommandHandler: fmt::Debug + Send + Sync {
-    /// Returns whether the command will be carried out. Called on a progress thread, so it notes the command and must not
-    /// block. The same command may come several times.
-    fn handle(&self, command: &MemberCommand) -> CommandStatus;
+    /// Answers the command, at once or later. Called on a progress thread, so it notes the command and must not block.
+    /// The same command may come several times. The handler bounds the answers that it has not sent.
+    fn handle(&self, command: MemberCommand, reply: ReplySender);
+}
+
+/// Sends the answer to one command, from any thread. Without it, the command ends at its sender's deadline.
+pub struct ReplySender {
+    connection: ConnectionId,
+    id: u64,
+    inbox: Inbox<CommandInput>,
+}
+
+impl ReplySender {
+    /// Answers, unless the connection is gone or its peer takes no answers.
+    pub fn send(self, reply: CommandReply) {
+        let Self { connection, id, .. } = self;
+        self.inbox.send(CommandInput::Reply(connection, id, reply));
+    }
+}
+
+/// What other threads give to a [`CommandService`].
+pub(crate) enum CommandInput {
+    Send(SentCommand),
+    Reply(ConnectionId, u64, CommandReply),
 }
 
 /// How a command has ended.
@@ -43,7 +64,7 @@ pub struct CommandAnswer {
     /// The handle of the peer.
     pub peer: u64,
     /// What the peer has answered, or why there is no answer.
-    pub outcome: Result<CommandStatus, CommandError>,
+    pub outcome: Result<CommandReply, CommandError>,
 }
 
 /// Reason why a command has no answer. The peer may have carried it out.
@@ -93,7 +114,7 @@ impl Drop for UnderWay {
 }
 
 impl SentCommand {
-    fn end(self, outcome: Result<CommandStatus, CommandError>) {
+    fn end(self, outcome: Result<CommandReply, CommandError>) {
         let Self { peer, answers, .. } = self;
         drop(self.under_way);
         // An error means that nobody waits for it.
@@ -104,7 +125,7 @@ impl SentCommand {
 /// The way of commands to the progress threads. Shared by all threads.
 pub(crate) struct CommandQueue {
     peers: Arc<PeerTable>,
-    inboxes: Vec<(FabricKind, Inbox<SentCommand>)>,
+    inboxes: Vec<(FabricKind, Inbox<CommandInput>)>,
     under_way: Arc<AtomicUsize>,
     next_id: AtomicU64,
     closing: AtomicBool,
@@ -113,7 +134,7 @@ pub(crate) struct CommandQueue {
 impl CommandQueue {
     pub(crate) fn new(
         peers: Arc<PeerTable>,
-        inboxes: Vec<(FabricKind, Inbox<SentCommand>)>,
+        inboxes: Vec<(FabricKind, Inbox<CommandInput>)>,
     ) -> Self {
         Self {
             peers,
@@ -171,7 +192,7 @@ impl CommandQueue {
         match inbox {
             Some((_, inbox)) => {
                 sent.route = Some(route);
-                inbox.send(sent);
+                inbox.send(CommandInput::Send(sent));
             }
             None => sent.end(Err(CommandError::Unreachable(format!(
                 "no {}",
@@ -188,7 +209,8 @@ impl CommandQueue {
 /// The commands of one progress thread, to peers and of peers.
 pub(crate) struct CommandService {
     queue: Arc<CommandQueue>,
-    inbox: Receiver<SentCommand>,
+    inbox: Inbox<CommandInput>,
+    inputs: Receiver<CommandInput>,
     handler: Option<Arc<dyn CommandHandler>>,
     counters: Arc<EndpointCounters>,
     /// Those that wait for a connection to open.
@@ -200,13 +222,14 @@ pub(crate) struct CommandService {
 impl CommandService {
     pub(crate) fn new(
         queue: Arc<CommandQueue>,
-        inbox: Receiver<SentCommand>,
+        (inbox, inputs): (Inbox<CommandInput>, Receiver<CommandInput>),
         handler: Option<Arc<dyn CommandHandler>>,
         counters: Arc<EndpointCounters>,
     ) -> Self {
         Self {
             queue,
             inbox,
+            inputs,
             handler,
             counters,
             waiting: HashMap::default(),
@@ -275,20 +298,24 @@ impl ProgressService for CommandService {
     ) -> Result<(), WireError> {
         match message {
             ToCommands::Command(command) => {
-                if net.has_waiting_posts(source.connection) {
-                    return Ok(());
+                let reply = ReplySender {
+                    connection: source.connection,
+                    id,
+                    inbox: self.inbox.clone(),
+                };
+                match &self.handler {
+                    _ if net.has_waiting_posts(source.connection) => {}
+                    Some(handler) => handler.handle(command, reply),
+                    None => reply.send(CommandReply::Status(CommandStatus::Unsupported)),
                 }
-                let handler = self.handler.as_ref();
-                let status = handler.map_or(CommandStatus::Unsupported, |h| h.handle(&command));
-                net.send(source.connection, id, ToCommands::Answer(status));
             }
-            ToCommands::Answer(status) => match self.sent.remove(&id) {
+            ToCommands::Answer(reply) => match self.sent.remove(&id) {
                 // An answer of another peer is none.
                 Some((at, sent)) if sent.endpoint != source.endpoint => {
                     self.counters.late_messages.add(1);
                     self.sent.insert(id, (at, sent));
                 }
-                Some((_, sent)) => sent.end(Ok(status)),
+                Some((_, sent)) => sent.end(Ok(reply)),
                 None => self.counters.late_messages.add(1),
             },
         }
@@ -296,8 +323,14 @@ impl ProgressService for CommandService {
     }
 
     fn on_commands(&mut self, net: &mut Net) {
-        while let Ok(sent) = self.inbox.try_recv() {
-            self.start(net, sent);
+        while let Ok(input) = self.inputs.try_recv() {
+            match input {
+                CommandInput::Send(sent) => self.start(net, sent),
+                CommandInput::Reply(connection, ..) if net.has_waiting_posts(connection) => {}
+                CommandInput::Reply(connection, id, reply) => {
+                    net.send(connection, id, ToCommands::Answer(reply));
+                }
+            }
         }
     }
 
@@ -350,8 +383,10 @@ impl ProgressService for CommandService {
     }
 
     fn redirect_commands(&mut self) {
-        while let Ok(sent) = self.inbox.try_recv() {
-            self.queue.dispatch(sent);
+        while let Ok(input) = self.inputs.try_recv() {
+            if let CommandInput::Send(sent) = input {
+                self.queue.dispatch(sent);
+            }
         }
     }
 }

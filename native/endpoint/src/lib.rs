@@ -89,7 +89,7 @@ mod schedule;
 mod serve;
 mod services;
 
-pub use command::{CommandAnswer, CommandError, CommandHandler};
+pub use command::{CommandAnswer, CommandError, CommandHandler, ReplySender};
 pub use config::{Config, FabricChoice, Security};
 pub use endpoint::{Endpoint, EndpointError};
 #[cfg(feature = "simulation")]

@@ -87,7 +87,7 @@ pub const MAX_UNRESOLVED_OF_PEER: usize = MAX_UNRESOLVED / 8;
 pub const MAX_CONNECTIONS_OF_PEER: usize = 64;
 /// Maximum number of connections of one fabric that were made by peers whose cards this endpoint does not have: half of
 /// all that a fabric takes.
-pub const MAX_GUEST_CONNECTIONS: usize = 2_048;
+pub const MAX_UNKNOWN_PEER_CONNECTIONS: usize = 2_048;
 /// Maximum bytes of memory for the paths and identities of map outputs, and, separately, for offset
 /// tables. Each is also at most an eighth of the arena.
 pub const MAX_KNOWN_BYTES: u64 = 64 << 20;

@@ -181,7 +181,7 @@ fn a_request_goes_on(doom: Doom) {
             timeout,
         ),
         collective: CollectiveService::new(dispatch, Inbox::new(&doomed).1, Arc::clone(&counters)),
-        command: CommandService::new(commands, Inbox::new(&doomed).1, None, Arc::clone(&counters)),
+        command: CommandService::new(commands, Inbox::new(&doomed), None, Arc::clone(&counters)),
     };
     let addresses = ["verbs", "tcp"].map(|scheme| CardAddress {
         scheme: scheme.to_owned(),

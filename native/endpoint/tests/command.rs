@@ -11,11 +11,12 @@ mod virtual_time;
 
 use faro_endpoint::{
     CommandAnswer, CommandError, CommandHandler, Config, Endpoint, EndpointError, FabricChoice,
+    ReplySender,
 };
 use faro_fabric::FabricKind;
 use faro_simulation::VirtualNetwork;
 use faro_wire::kind;
-use faro_wire::message::{CommandStatus, MemberCommand};
+use faro_wire::message::{CommandReply, CommandStatus, MemberCommand};
 use scripted::{card, ScriptedPeer};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{mpsc, Arc, Mutex};
@@ -23,18 +24,26 @@ use std::time::Duration;
 use support::{config, TIMEOUT};
 use virtual_time::endpoint;
 
-/// Accepts what it does not have yet, up to two, and then is busy.
+/// Accepts what it does not have yet, up to two, and then is busy. Pages are sent by another thread.
 #[derive(Debug, Default)]
 struct Notes(Mutex<Vec<MemberCommand>>);
 
 impl CommandHandler for Notes {
-    fn handle(&self, command: &MemberCommand) -> CommandStatus {
-        let mut all = self.0.lock().unwrap();
-        if all.len() == 2 {
-            return CommandStatus::Busy;
+    fn handle(&self, command: MemberCommand, reply: ReplySender) {
+        if let MemberCommand::SendPage(page) = command {
+            let content = CommandReply::Content(vec![page as u8; 100_000]);
+            std::thread::spawn(move || reply.send(content));
+            return;
         }
-        all.push(command.clone());
-        CommandStatus::Accepted
+        let mut all = self.0.lock().unwrap();
+        let status = match all.len() {
+            2 => CommandStatus::Busy,
+            _ => CommandStatus::Accepted,
+        };
+        if status == CommandStatus::Accepted {
+            all.push(command);
+        }
+        reply.send(CommandReply::Status(status));
     }
 }
 
@@ -53,7 +62,7 @@ fn tell(
     peer: u64,
     command: MemberCommand,
     timeout: Duration,
-) -> Result<CommandStatus, CommandError> {
+) -> Result<CommandReply, CommandError> {
     let (sender, answers) = mpsc::channel();
     client.command(peer, command, timeout, sender).unwrap();
     let mut answer = None;
@@ -87,7 +96,18 @@ fn a_command_is_handled_and_answered() {
         (MemberCommand::ApplicationEnded, CommandStatus::Accepted),
         (removed.clone(), CommandStatus::Busy),
     ] {
-        assert_eq!(tell(&network, &client, peer, command, TIMEOUT), Ok(status));
+        let answer = tell(&network, &client, peer, command, TIMEOUT);
+        assert_eq!(answer, Ok(CommandReply::Status(status)));
+    }
+    for page in [7, 8] {
+        let answer = tell(
+            &network,
+            &client,
+            peer,
+            MemberCommand::SendPage(page),
+            TIMEOUT,
+        );
+        assert_eq!(answer, Ok(CommandReply::Content(vec![page as u8; 100_000])));
     }
     let noted = notes.0.lock().unwrap().clone();
     assert_eq!(noted, [removed, MemberCommand::ApplicationEnded]);
@@ -105,7 +125,7 @@ fn an_endpoint_without_a_handler_says_so() {
         MemberCommand::ApplicationEnded,
         TIMEOUT,
     );
-    assert_eq!(answer, Ok(CommandStatus::Unsupported));
+    assert_eq!(answer, Ok(CommandReply::Status(CommandStatus::Unsupported)));
 }
 
 #[test]

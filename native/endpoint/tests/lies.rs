@@ -16,9 +16,9 @@ use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
 use faro_wire::codes::FetchErrorCode;
 use faro_wire::message::{
-    BlockEntry, ClearToSend, ClearToSendHead, CommandStatus, DataReady, DataWritten, FailureCode,
-    Fetch, FetchResponse, Incoming, Join, MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer,
-    ToClient, ToCommands, ToMember, ToServer, WrittenBuffer,
+    BlockEntry, ClearToSend, ClearToSendHead, CommandReply, CommandStatus, DataReady, DataWritten,
+    FailureCode, Fetch, FetchResponse, Incoming, Join, MoreBuffers, OfferedSlice, ReadOffer,
+    RemoteBuffer, ToClient, ToCommands, ToMember, ToServer, WrittenBuffer,
 };
 use faro_wire::{crc32c, BlockId, BlockStatus, Card, OutputId};
 use scripted::{ScriptedPeer, Stage};
@@ -464,7 +464,7 @@ fn messages_about_nothing_are_dropped() {
     for message in to_member {
         liar.send(99, &Incoming::ToMember(message));
     }
-    let answer = ToCommands::Answer(CommandStatus::Accepted);
+    let answer = ToCommands::Answer(CommandReply::Status(CommandStatus::Accepted));
     liar.send(99, &Incoming::ToCommands(answer));
     liar.fetch(7, vec![page], vec![block(0, 0, 0, 1)]);
     assert!(matches!(liar.answer(7), ToClient::FetchResponse(_)));
@@ -615,7 +615,7 @@ fn nine_ids_take_no_questions_of_a_known_member() {
         }
     }
     let mut open = 0;
-    until("the guests' share is used up", || {
+    until("the unknown peers' share is used up", || {
         for liar in &mut liars {
             liar.poll();
         }

@@ -13,9 +13,12 @@
 //!
 //! The rule is the dynamic threshold of Choudhury and Hahne, with a factor of one ("Dynamic queue
 //! length thresholds for shared-memory packet switches", IEEE/ACM ToN 6(2), 1998).
+//!
+//! A pool that ends and whose memory cannot come back yet, because a disk that hangs still reads into
+//! it, retires: its own part becomes another pool's, and the slabs that it still has count as shared.
 
 use crate::{PoolError, MAX_LIMIT_BYTES, MIN_LIMIT_BYTES, SLAB_BYTES};
-use faro_sync::atomic::{AtomicU32, Ordering};
+use faro_sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use faro_sync::{lock, Mutex};
 use std::fmt;
 use std::sync::{Arc, Weak};
@@ -133,8 +136,10 @@ impl fmt::Debug for Budget {
 /// The part of a budget that one pool has.
 pub(crate) struct Share {
     budget: Arc<Budget>,
-    /// Changed under the lock of the arena's slabs only.
+    /// Both are changed under the lock of the arena's slabs only.
     held: AtomicU32,
+    /// It takes no more, and all that it has is of the shared part.
+    retired: AtomicBool,
 }
 
 impl Share {
@@ -152,6 +157,7 @@ impl Share {
             Ok(_) => Ok(Self {
                 budget: Arc::clone(budget),
                 held: AtomicU32::new(0),
+                retired: AtomicBool::new(false),
             }),
             Err(_) => Err(PoolError::TooManyPools { max }),
         }
@@ -163,6 +169,9 @@ impl Share {
 
     /// Takes `more` slabs, all or none. Returns false if they are not this pool's now.
     pub(crate) fn take(&self, more: u32) -> bool {
+        if self.is_retired() {
+            return more == 0;
+        }
         let held = self.held.load(Ordering::Relaxed);
         let beyond = beyond_own(held + more);
         let of_shared = beyond - beyond_own(held);
@@ -192,13 +201,40 @@ impl Share {
         let left = held.saturating_sub(fewer);
         self.held.store(left, Ordering::Relaxed);
         self.budget.held.fetch_sub(held - left, Ordering::Relaxed);
-        let of_shared = beyond_own(held) - beyond_own(left);
+        let of_shared = match self.is_retired() {
+            true => held - left,
+            false => beyond_own(held) - beyond_own(left),
+        };
         self.budget.taken.fetch_sub(of_shared, Ordering::AcqRel);
+    }
+
+    fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
+    }
+
+    /// Takes no more from now on, and leaves its own part to another pool. Returns false if the slabs
+    /// that it has of it do not fit into the shared part now; then all is as before.
+    pub(crate) fn retire(&self) -> bool {
+        if self.is_retired() {
+            return true;
+        }
+        let of_own = self.held.load(Ordering::Relaxed).min(OWN_SLABS);
+        let fits = |taken: u32| (taken + of_own <= self.budget.shared).then_some(taken + of_own);
+        let taken = &self.budget.taken;
+        let charged = taken.fetch_update(Ordering::AcqRel, Ordering::Relaxed, fits);
+        if charged.is_ok() {
+            self.retired.store(true, Ordering::Relaxed);
+            self.budget.pools.fetch_sub(1, Ordering::AcqRel);
+        }
+        charged.is_ok()
     }
 
     /// Returns the slabs that the pool could have now, with those that it has.
     pub(crate) fn reach(&self) -> u32 {
         let held = self.held.load(Ordering::Relaxed);
+        if self.is_retired() {
+            return held;
+        }
         let beyond = beyond_own(held);
         let taken = self.budget.taken.load(Ordering::Relaxed);
         let more = self.budget.shared.saturating_sub(taken + beyond) / 2;
@@ -209,7 +245,9 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.give(self.held.load(Ordering::Relaxed));
-        self.budget.pools.fetch_sub(1, Ordering::AcqRel);
+        if !self.is_retired() {
+            self.budget.pools.fetch_sub(1, Ordering::AcqRel);
+        }
         self.budget.announce();
     }
 }
@@ -286,6 +324,71 @@ mod tests {
                 _ => share.give(count.min(held)),
             }
             assert!(budget.held_bytes() <= budget.limit_bytes());
+        }
+    }
+
+    #[test]
+    fn a_pool_that_retires_leaves_its_own_part_to_another_one() {
+        let budget = Budget::new(8 * SLAB, 2).unwrap();
+        let (hung, other) = (Share::of(&budget).unwrap(), Share::of(&budget).unwrap());
+        assert!(hung.take(3));
+        assert!(Share::of(&budget).is_err());
+        assert!(hung.retire() && hung.retire());
+        assert!(!hung.take(1) && hung.take(0));
+        assert_eq!(hung.reach(), 3);
+        let next = Share::of(&budget).unwrap();
+        assert_eq!((fill(&next), fill(&other)), (2, 2), "their own parts");
+        assert_eq!(budget.held_bytes(), 7 * SLAB);
+        drop(hung);
+        assert_eq!(budget.taken.load(Ordering::Relaxed), 0);
+        assert!(Share::of(&budget).is_err(), "its place is counted once");
+        drop((next, other));
+        assert_eq!(budget.held_bytes(), 0);
+    }
+
+    #[test]
+    fn a_pool_whose_memory_does_not_fit_into_the_shared_part_keeps_its_place() {
+        let budget = Budget::new(5 * SLAB, 2).unwrap();
+        let share = Share::of(&budget).unwrap();
+        assert!(share.take(2));
+        assert!(!share.retire());
+        share.give(1);
+        assert!(share.retire());
+        assert!(Share::of(&budget).is_ok());
+    }
+
+    #[test]
+    fn the_bound_is_never_exceeded_beside_pools_that_retire() {
+        let budget = Budget::new(16 * SLAB, 4).unwrap();
+        let (mut shares, mut retired) = (Vec::new(), Vec::new());
+        let mut state = 1_u64;
+        for _ in 0..100_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005) + 1;
+            let chosen = (state >> 33) as usize;
+            match (state >> 58) % 8 {
+                0..=1 => shares.extend(Share::of(&budget)),
+                2 if !retired.is_empty() => drop(retired.swap_remove(chosen % retired.len())),
+                3 if !shares.is_empty() => {
+                    let share: Share = shares.swap_remove(chosen % shares.len());
+                    match share.retire() {
+                        true => retired.push(share),
+                        false => shares.push(share),
+                    }
+                }
+                _ if !shares.is_empty() => {
+                    shares[chosen % shares.len()].take(1 + (state >> 40) as u32 % 3);
+                }
+                _ => {}
+            }
+            // Each pool can still have its own part.
+            let owed = shares
+                .iter()
+                .map(|share| share.held.load(Ordering::Relaxed));
+            let owed: u32 = owed.map(|held| OWN_SLABS.saturating_sub(held)).sum();
+            let pools = budget.pools.load(Ordering::Relaxed);
+            assert_eq!(pools as usize, shares.len());
+            let free = (budget.max_pools - pools) * OWN_SLABS;
+            assert!(budget.held_bytes() + bytes(owed + free) <= budget.limit_bytes());
         }
     }
 

@@ -52,7 +52,9 @@ impl ChunkAdmission {
         }
         let count = self.now.entry(chunk).or_insert(earlier);
         *count = count.saturating_add(1);
-        (*count >= ACCESSES).then_some(*count)
+        let count = *count;
+        debug_assert!(self.now.len() <= self.capacity);
+        (count >= ACCESSES).then_some(count)
     }
 
     /// Counts an access of any chunk. Returns true if counts were halved; the caller must then halve

@@ -51,6 +51,7 @@ pub fn is_stable(version: Version) -> bool {
 pub fn begin(word: &AtomicU64) {
     let now = word.load(Ordering::Relaxed);
     if is_stable(now) {
+        debug_assert!(now < Version::MAX - 1, "a version is used once");
         word.store(now + 1, Ordering::Relaxed);
     }
     // No new byte may become visible before the odd version.

@@ -90,8 +90,8 @@ proptest! {
         let pool = Pool::new(32 << 20).unwrap();
         let cache = ChunkCache::new(Arc::clone(&pool), slots).unwrap();
         let mut held: Vec<(usize, u64, ReadGuard)> = Vec::new();
-        // Slot, version, page, region and chunk, as an owner would have told a peer.
-        let mut told = Vec::new();
+        // Slot, version, page, region and chunk, as an owner sends them to a peer.
+        let mut announced = Vec::new();
         for step in steps {
             match step {
                 Step::Read { region, offset, length, sleep } => {
@@ -107,11 +107,11 @@ proptest! {
                 }
                 Step::Hold { region, chunk } => if let Some(guard) = cache.get(id(region), chunk) {
                     prop_assert!(guard.bytes() == chunk_of(&data[region], chunk));
-                    told.push((guard.slot(), guard.version(), Arc::clone(guard.page()), region, chunk));
+                    announced.push((guard.slot(), guard.version(), Arc::clone(guard.page()), region, chunk));
                     held.push((region, chunk, guard));
                 },
                 Step::LetGo => { held.pop(); }
-                Step::Pull => for (slot, version, page, region, chunk) in &told {
+                Step::Pull => for (slot, version, page, region, chunk) in &announced {
                     let expected = chunk_of(&data[*region], *chunk);
                     // One thread means that nothing is overwritten meanwhile: first a copy, then
                     // the version.
@@ -131,7 +131,7 @@ proptest! {
                 prop_assert!(guard.bytes() == chunk_of(&data[*region], *chunk), "changed under a guard");
             }
         }
-        drop((held, told));
+        drop((held, announced));
         cache.release(slots);
         prop_assert!(cache.counters().held_bytes <= 4096, "the versions");
         drop(cache);

@@ -116,7 +116,7 @@ impl Acceptor {
         version: u8,
         message: &[u8],
     ) -> Result<(Self, [u8; WELCOME_BYTES]), HandshakeError> {
-        let mut state = Self::hear(own, psk, prologue, message)?;
+        let mut state = Self::read_hello(own, psk, prologue, message)?;
         let welcome = state.write(&[version])?;
         Ok((Self(state), welcome))
     }
@@ -132,10 +132,10 @@ impl Acceptor {
         prologue: &Prologue,
         message: &[u8],
     ) -> Result<(), HandshakeError> {
-        Self::hear(own, psk, prologue, message).map(drop)
+        Self::read_hello(own, psk, prologue, message).map(drop)
     }
 
-    fn hear(
+    fn read_hello(
         own: &StaticKey,
         psk: &Psk,
         prologue: &Prologue,

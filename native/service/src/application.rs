@@ -1,6 +1,6 @@
 //! One application of this host: its outputs, and the endpoint that serves them to its members.
 
-use crate::control_inbox::ControlInbox;
+use crate::control_inbox::{ControlInbox, MemberCommands};
 use crate::disk::Disk;
 use crate::handed_over::HandedOverFiles;
 use crate::lend::Loans;
@@ -8,8 +8,8 @@ use crate::lending::LoanLimits;
 use crate::message::{Hello, Key};
 use crate::options::Options;
 use crate::port::Port;
-use crate::replica::{answer, indexes_of, Copier, CopyCounts, Pages, Replicas, Throttle};
-use crate::serving::{open, resolver};
+use crate::replica::{Copier, CopyCounts, ListServer, Pages, Replicas, Throttle};
+use crate::serving::{answer, open, resolver};
 use crate::store::{KeepError, KeptNow, Store, StoredTotals};
 use faro_endpoint::{Budget, Endpoint, EndpointError};
 use faro_sync::lock;
@@ -42,7 +42,7 @@ pub(crate) struct Application {
     endpoint: Mutex<Option<Arc<Endpoint>>>,
     replicas: Arc<Replicas>,
     pages: Arc<Pages>,
-    pub(crate) told: Arc<ControlInbox>,
+    pub(crate) inbox: Arc<ControlInbox>,
     copying: CopyContext,
     threads: Mutex<Vec<JoinHandle<()>>>,
     connections: AtomicUsize,
@@ -62,7 +62,7 @@ pub(crate) struct CopyContext {
     pub(crate) counts: Arc<CopyCounts>,
 }
 
-/// What was heard of an application last.
+/// The last activity of an application.
 struct Activity {
     at: Instant,
     /// Blocks that its endpoint had served then. Not requests: services ask each other for more all the time.
@@ -96,14 +96,18 @@ impl Application {
         copying: CopyContext,
         now: Instant,
     ) -> Result<Arc<Self>, EndpointError> {
-        let told: Arc<ControlInbox> = Arc::default();
-        let endpoint = open(hello, shared, Arc::<ControlInbox>::clone(&told))?;
+        let inbox: Arc<ControlInbox> = Arc::default();
         let pages = Arc::new(Pages::new(Arc::clone(&store)));
-        let resolver = resolver(
-            Arc::clone(&endpoint),
-            Arc::clone(&store),
-            Arc::clone(&pages),
-        );
+        let commands = MemberCommands {
+            inbox: Arc::clone(&inbox),
+            lists: Arc::new(ListServer {
+                store: Arc::clone(&store),
+                pages: Arc::clone(&pages),
+                disk: Arc::clone(&disk),
+            }),
+        };
+        let endpoint = open(hello, shared, Arc::new(commands))?;
+        let resolver = resolver(Arc::clone(&endpoint), Arc::clone(&store));
         let resolver = resolver.inspect_err(|_| endpoint.close())?;
         Ok(Arc::new(Self {
             key,
@@ -116,7 +120,7 @@ impl Application {
             endpoint: Mutex::new(Some(endpoint)),
             replicas: Arc::default(),
             pages,
-            told,
+            inbox,
             copying,
             threads: Mutex::new(vec![resolver]),
             connections: AtomicUsize::new(0),
@@ -188,7 +192,7 @@ impl Application {
         let kept = self.store.keep(id, handed)?;
         // The endpoint may know the older files.
         if let Some(endpoint) = self.endpoint().filter(|_| kept.replaced) {
-            answer(&endpoint, &self.store, &self.pages, id);
+            answer(&endpoint, &self.store, id);
         }
         self.replicas.kept(id);
         Ok(kept)
@@ -200,7 +204,7 @@ impl Application {
     /// # Errors
     /// The message says what cannot be, or there is no thread.
     pub(crate) fn host(&self, place: (u8, u32, u32), card: Vec<u8>) -> Result<(), String> {
-        if !self.replicas.told(place, card, &self.store)? {
+        if !self.replicas.set_host(place, card, &self.store)? {
             return Ok(());
         }
         let endpoint = self.endpoint();
@@ -243,7 +247,6 @@ impl Application {
         let close = || {
             if let Some(endpoint) = self.endpoint() {
                 endpoint.forget_shuffle(shuffle);
-                endpoint.forget_shuffle(indexes_of(shuffle));
             }
         };
         close();
@@ -282,7 +285,7 @@ impl Application {
         of.map(|(_, value)| value).sum()
     }
 
-    /// Since when neither an executor nor a reader was heard of; `None`: one is there.
+    /// Since when there was neither an executor nor a reader; `None`: one is there.
     pub(crate) fn idle_since(&self, now: Instant) -> Option<Instant> {
         let [served, _] = self.served();
         let mut activity = lock(&self.activity);
@@ -291,6 +294,14 @@ impl Application {
             return None;
         }
         Some(activity.at)
+    }
+
+    /// Leaves its part of the memory to another application, as far as that is possible before its endpoint has ended: a disk
+    /// that hangs may keep it from its end.
+    pub(crate) fn retires(&self) {
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.pool().retire();
+        }
     }
 
     /// Ends the endpoint, and gives its memory back. Idempotent.
@@ -305,6 +316,17 @@ impl Application {
                 log::error!("a thread of {} panicked", self.name);
             }
         }
+    }
+
+    /// What a disk that hangs keeps from its end: an output that is being kept, and memory that is being read into.
+    #[cfg(test)]
+    pub(crate) fn hangs(&self) -> (crate::store::BeingKept, faro_pool::Lease) {
+        let endpoint = self.endpoint().expect("it is served");
+        let lease = endpoint
+            .pool()
+            .try_lease(1 << 10, faro_pool::Purpose::Serve);
+        let being_kept = crate::store::BeingKept::new(&self.store);
+        (being_kept, lease.expect("its own part is free"))
     }
 
     /// Ends the endpoint and removes all outputs; what that was.

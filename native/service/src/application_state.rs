@@ -52,16 +52,21 @@ impl ApplicationState {
         }
     }
 
-    /// Whether it takes one of the places that there are. One that has handed nothing over makes room for others.
+    /// Whether it takes one of the places that there are. One that has handed nothing over makes room for others, and one
+    /// that ends has places of its own.
     fn counts(&self) -> bool {
         match self {
-            Self::Starting { .. } => false,
+            Self::Starting { .. } | Self::Ending { .. } => false,
             Self::Serving(application) => !application.is_empty(),
-            Self::Unread { .. } | Self::Left(_) | Self::Ending { .. } => true,
+            Self::Unread { .. } | Self::Left(_) => true,
         }
     }
 
-    /// Whether neither an executor nor a reader was heard of for so long.
+    fn is_ending(&self) -> bool {
+        matches!(self, Self::Ending { .. })
+    }
+
+    /// Whether there was neither an executor nor a reader for so long.
     pub(crate) fn is_idle_for(&self, idle: Duration, now: Instant) -> bool {
         let since = match self {
             Self::Unread { since } => Some(*since),
@@ -78,7 +83,8 @@ impl ApplicationState {
     }
 }
 
-/// Whether there is room for one more application of that user, and which one has to go for it.
+/// Whether there is room for one more application of that user, and which one has to go for it. As many as may be here may
+/// be ending beside them, also where a disk that hangs keeps them from it for ever; more count like those that are here.
 ///
 /// # Errors
 /// The limit that refuses it.
@@ -89,20 +95,26 @@ pub(crate) fn room_for(
     max: usize,
 ) -> Result<Option<Arc<Application>>, (Refusal, String)> {
     let counted: Vec<&ApplicationState> = all.values().filter(|known| known.counts()).collect();
+    let ending: Vec<&ApplicationState> = all.values().filter(|known| known.is_ending()).collect();
+    let too_many = ending.len().saturating_sub(max);
+    let taken = counted.len() + too_many;
     let full = |text| Err((Refusal::Full, text));
-    if counted.len() >= max {
+    if taken >= max {
         return full(format!(
             "there are {max} applications here, as many as may be"
         ));
     }
-    let of_owner = counted.iter().filter(|known| known.owner() == Some(owner));
-    let of_owner = of_owner.count();
-    if of_owner >= share_of_user(users, max, counted.len()) {
+    let of = |all: &[&ApplicationState]| {
+        let of = all.iter().filter(|known| known.owner() == Some(owner));
+        of.count()
+    };
+    let of_owner = of(&counted) + of(&ending).min(too_many);
+    if of_owner >= share_of_user(users, max, taken) {
         return full(format!(
             "user {owner} has {of_owner} applications here, as many as one user may have now"
         ));
     }
-    if all.len() < max {
+    if all.len() - ending.len() + too_many < max {
         return Ok(None);
     }
     let empty: Vec<&Arc<Application>> = all
@@ -158,5 +170,37 @@ impl Totals {
         self.holding.outputs += more.outputs;
         self.holding.bytes += more.bytes;
         self.holding.replicas += more.replicas;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Token;
+
+    /// Of user 1, whose disk hangs.
+    fn ending(count: u8) -> HashMap<Key, ApplicationState> {
+        let key = |at| Token::new([at; 32]).key();
+        let owner = Some(1);
+        let all = (0..count).map(|at| (key(at), ApplicationState::Ending { owner }));
+        all.collect()
+    }
+
+    #[test]
+    fn applications_that_never_end_leave_others_their_places() {
+        let (users, max) = (Users::Any, 4);
+        let is_refused = |owner, all: &_| room_for(owner, all, &users, max).is_err();
+        for count in 0..6 {
+            let all = ending(count);
+            assert!(!is_refused(1, &all) && !is_refused(2, &all), "{count}");
+        }
+        // Two count as if they were here: as many as one of these users may have.
+        let all = ending(6);
+        assert!(is_refused(1, &all) && !is_refused(2, &all));
+        // Where there is one user only, all places are his.
+        for (count, refused) in [(4, false), (7, false), (8, true)] {
+            let refusal = room_for(1, &ending(count), &Users::Own, max);
+            assert_eq!(refusal.is_err(), refused, "{count}");
+        }
     }
 }

@@ -71,7 +71,7 @@ impl Client {
         Ok(readable)
     }
 
-    /// The endpoint has the files before another message is sent. So when the service was told that a shuffle is
+    /// The endpoint has the files before another message is sent. So when the service knows that a shuffle is
     /// removed, no file of it can still arrive.
     fn ask_for(
         &self,

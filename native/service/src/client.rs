@@ -76,7 +76,7 @@ impl Client {
     /// There is none, it is somebody else's, or it refuses.
     pub fn connect(directory: &Path, hello: Hello, timeout: Duration) -> Result<Self, ClientError> {
         let (socket, user) = open(directory, timeout)?;
-        // The greeting has secrets, and another user may have made a socket of that name first.
+        // The hello has secrets, and another user may have made a socket of that name first.
         if user != 0 && user != geteuid().as_raw() {
             return Err(ClientError::Foreign {
                 path: directory.join(SOCKET),
@@ -140,7 +140,7 @@ impl Client {
     /// A shuffle was removed.
     ///
     /// # Errors
-    /// The service was not told.
+    /// The service has not confirmed it.
     pub fn forget(&self, shuffle: u32) -> Result<(), ClientError> {
         self.tell(&Request::Forget { shuffle }, &[])
     }
@@ -148,7 +148,7 @@ impl Client {
     /// Service `at` of the application's `of` services has that card; each output is to have `replicas` copies.
     ///
     /// # Errors
-    /// The service was not told.
+    /// The service has not confirmed it.
     pub fn host(&self, replicas: u8, at: u32, of: u32, card: &[u8]) -> Result<(), ClientError> {
         let card = card.to_owned();
         let host = Request::Host {
@@ -163,7 +163,7 @@ impl Client {
     /// The application has ended.
     ///
     /// # Errors
-    /// The service was not told.
+    /// The service has not confirmed it.
     pub fn end(&self) -> Result<(), ClientError> {
         self.tell(&Request::End, &[])
     }
@@ -204,16 +204,16 @@ impl Client {
     /// Does it while no other message is under way.
     pub(crate) fn on_connection<T>(
         &self,
-        told: impl FnOnce(&OwnedFd) -> Result<T, ClientError>,
+        exchange: impl FnOnce(&OwnedFd) -> Result<T, ClientError>,
     ) -> Result<T, ClientError> {
         let mut held = lock(&self.socket);
         let socket = held.as_ref().ok_or(ClientError::Lost)?;
-        let told = told(socket);
-        if told.as_ref().is_err_and(ClientError::is_lost) {
+        let outcome = exchange(socket);
+        if outcome.as_ref().is_err_and(ClientError::is_lost) {
             // An answer that came late would be taken for the next one's.
             *held = None;
         }
-        told
+        outcome
     }
 }
 

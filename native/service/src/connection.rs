@@ -1,4 +1,4 @@
-//! The connection of one executor: its greeting, and the answers to its messages. It has a thread of its own.
+//! The connection of one executor: its hello, and the answers to its messages. It has a thread of its own.
 
 use crate::application::Application;
 use crate::disk::{DiskError, DISK_WAIT};
@@ -64,7 +64,7 @@ pub(crate) struct Connection<'a> {
 impl Connection<'_> {
     /// Answers until the executor or the service ends.
     pub(crate) fn serve(&self) {
-        let served = self.greet().and_then(|application| {
+        let served = self.handshake().and_then(|application| {
             application.connected();
             let served = self.answer_all(&application);
             application.disconnected();
@@ -80,10 +80,9 @@ impl Connection<'_> {
     }
 
     /// The first message; `Closed` after a refusal, and after the status.
-    fn greet(&self) -> Result<Arc<Application>, SocketError> {
+    fn handshake(&self) -> Result<Arc<Application>, SocketError> {
         hello_waits(self.socket)?;
-        let greeted = self.greeted()?;
-        let first = greeted.map_err(|refused| {
+        let first = self.read_hello()?.map_err(|refused| {
             self.service.refuses(self.user, &refused.1);
             refuse(self.socket, refused)
                 .err()
@@ -102,7 +101,7 @@ impl Connection<'_> {
         Ok(application)
     }
 
-    fn greeted(&self) -> Result<Result<First, Refused>, SocketError> {
+    fn read_hello(&self) -> Result<Result<First, Refused>, SocketError> {
         // Also of a user who is refused: closing with a message unread would take the answer from the other side.
         let received = receive(self.socket.as_fd())?;
         let request = Request::decode(&received.bytes);
@@ -123,7 +122,7 @@ impl Connection<'_> {
                 | Request::Host { .. }
                 | Request::Behind,
             ) => {
-                let text = "the first message is no greeting".to_owned();
+                let text = "the first message is no hello".to_owned();
                 Err((Refusal::Message, text))
             }
             Err(error @ MessageError::Version { .. }) => Err((Refusal::Version, error.to_string())),
@@ -173,7 +172,7 @@ impl Connection<'_> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
-            Request::Hello(_) | Request::Status => Err(message("a second greeting".to_owned())),
+            Request::Hello(_) | Request::Status => Err(message("a second hello".to_owned())),
             Request::Output { id, has_data } => {
                 let mut files = received.descriptors.into_iter().map(File::from);
                 let wanted = 1 + usize::from(has_data);

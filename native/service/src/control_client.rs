@@ -3,15 +3,15 @@
 
 use crate::serving::security;
 use faro_endpoint::{Budget, Config, Endpoint, EndpointError, FabricChoice};
-use faro_wire::message::{CommandStatus, MemberCommand, MAX_COMMAND_SHUFFLES};
+use faro_wire::message::{CommandReply, CommandStatus, MemberCommand, MAX_COMMAND_IDS};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use zeroize::Zeroizing;
 
-/// Services that are told at a time.
+/// Services that get the command at a time.
 const AT_ONCE: usize = 64;
 /// Most shuffles that one call may name.
-pub const MAX_SHUFFLES: usize = MAX_COMMAND_SHUFFLES as usize;
+pub const MAX_SHUFFLES: usize = MAX_COMMAND_IDS as usize;
 /// The smallest arena: commands need almost no memory.
 const MEMORY: u64 = Budget::OWN_BYTES;
 
@@ -54,12 +54,12 @@ pub fn tell(
         ..Config::default()
     })?;
     let deadline = Instant::now() + timeout;
-    let told = cards
+    let accepted = cards
         .chunks(AT_ONCE)
         .map(|some| tell_some(&endpoint, some, &command, deadline))
         .sum();
     endpoint.close();
-    Ok(told)
+    Ok(accepted)
 }
 
 fn tell_some(
@@ -75,18 +75,18 @@ fn tell_some(
         let sent =
             peer.and_then(|peer| endpoint.command(peer, command.clone(), left(), sender.clone()));
         if let Err(error) = sent {
-            log::debug!("a service is not told: {error}");
+            log::debug!("a service gets no command: {error}");
         }
     }
     // `answers` ends with the last command.
     drop(sender);
-    let mut told = 0;
+    let mut accepted = 0;
     for answer in answers {
         match answer.outcome {
-            Ok(CommandStatus::Accepted) => told += 1,
-            Ok(status) => log::debug!("a service refuses what it is told: {status:?}"),
-            Err(error) => log::debug!("a service is not told: {error}"),
+            Ok(CommandReply::Status(CommandStatus::Accepted)) => accepted += 1,
+            Ok(reply) => log::debug!("a service refuses a command: {reply:?}"),
+            Err(error) => log::debug!("a service has not answered a command: {error}"),
         }
     }
-    told
+    accepted
 }

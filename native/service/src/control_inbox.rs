@@ -6,9 +6,10 @@
 //! next tick of the service carries it out. Commands are idempotent. A service that ends before its
 //! next tick loses them; then `--idle` removes the outputs.
 
-use faro_endpoint::CommandHandler;
+use crate::replica::ListServer;
+use faro_endpoint::{CommandHandler, ReplySender};
 use faro_sync::lock;
-use faro_wire::message::{CommandStatus, MemberCommand};
+use faro_wire::message::{CommandReply, CommandStatus, MemberCommand};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
@@ -44,36 +45,61 @@ impl Drop for RemovedShuffles {
     }
 }
 
-impl CommandHandler for ControlInbox {
-    fn handle(&self, command: &MemberCommand) -> CommandStatus {
-        let mut pending = lock(&self.0);
-        match command {
-            MemberCommand::ApplicationEnded => pending.ended = true,
-            MemberCommand::ShufflesRemoved(shuffles) => {
-                if pending.removed.len() + shuffles.len() > MAX_REMOVED {
-                    return CommandStatus::Busy;
-                }
-                pending.removed.extend(shuffles);
+/// Takes all commands of an application's members.
+#[derive(Debug)]
+pub(crate) struct MemberCommands {
+    pub(crate) inbox: Arc<ControlInbox>,
+    pub(crate) lists: Arc<ListServer>,
+}
+
+impl CommandHandler for MemberCommands {
+    fn handle(&self, command: MemberCommand, reply: ReplySender) {
+        let status = match command {
+            MemberCommand::ApplicationEnded => self.inbox.end(),
+            MemberCommand::ShufflesRemoved(shuffles) => self.inbox.remove(&shuffles),
+            MemberCommand::SendPage(page) => {
+                return self
+                    .lists
+                    .answer(reply, move |lists| lists.pages.read(page));
             }
-        }
-        CommandStatus::Accepted
+            MemberCommand::SendIndexes { outputs, from } => {
+                return self
+                    .lists
+                    .answer(reply, move |lists| lists.indexes(&outputs, from));
+            }
+        };
+        reply.send(CommandReply::Status(status));
     }
 }
 
 impl ControlInbox {
+    fn end(&self) -> CommandStatus {
+        lock(&self.0).ended = true;
+        CommandStatus::Accepted
+    }
+
+    fn remove(&self, shuffles: &[u32]) -> CommandStatus {
+        let mut pending = lock(&self.0);
+        if pending.removed.len() + shuffles.len() > MAX_REMOVED {
+            return CommandStatus::Busy;
+        }
+        pending.removed.extend(shuffles);
+        CommandStatus::Accepted
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         lock(&self.0).ended
     }
 
-    /// Those that were told since the last call; `None`: there are none, or the last ones are still being removed.
+    /// Shuffles since the last call; `None`: there are none, or the last ones are still being removed.
     pub(crate) fn take_removed(self: &Arc<Self>) -> Option<RemovedShuffles> {
-        let mut news = lock(&self.0);
-        if news.is_removing || news.removed.is_empty() {
+        let mut pending = lock(&self.0);
+        if pending.is_removing || pending.removed.is_empty() {
             return None;
         }
-        news.is_removing = true;
+        pending.is_removing = true;
         Some(RemovedShuffles {
-            all: std::mem::take(&mut news.removed),
+            all: std::mem::take(&mut pending.removed),
             of: Arc::clone(self),
         })
     }
@@ -84,28 +110,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_are_told_once_and_bounded() {
-        let told = Arc::new(ControlInbox::default());
-        let removed =
-            |shuffles: std::ops::Range<u32>| MemberCommand::ShufflesRemoved(shuffles.collect());
-        assert!(told.take_removed().is_none() && !told.has_ended());
+    fn commands_are_taken_once_and_bounded() {
+        let inbox = Arc::new(ControlInbox::default());
+        let remove = |shuffles: std::ops::Range<u32>| inbox.remove(&shuffles.collect::<Vec<_>>());
+        assert!(inbox.take_removed().is_none() && !inbox.has_ended());
         let most = MAX_REMOVED as u32;
         for start in (0..most).step_by(1_024) {
-            let status = told.handle(&removed(start..start + 1_024));
-            assert_eq!(status, CommandStatus::Accepted);
+            assert_eq!(remove(start..start + 1_024), CommandStatus::Accepted);
         }
-        let status = told.handle(&removed(most..most + 1));
+        let status = remove(most..most + 1);
         assert_eq!(status, CommandStatus::Busy, "what is noted is bounded");
-        let status = told.handle(&MemberCommand::ApplicationEnded);
-        assert_eq!((status, told.has_ended()), (CommandStatus::Accepted, true));
-        let all = told.take_removed().unwrap();
+        assert_eq!(
+            (inbox.end(), inbox.has_ended()),
+            (CommandStatus::Accepted, true)
+        );
+        let all = inbox.take_removed().unwrap();
         assert_eq!(all.all.len(), MAX_REMOVED);
         for _ in 0..2 {
-            assert_eq!(told.handle(&removed(7..8)), CommandStatus::Accepted);
+            assert_eq!(remove(7..8), CommandStatus::Accepted);
         }
-        assert!(told.take_removed().is_none(), "the others are not done");
+        assert!(inbox.take_removed().is_none(), "the others are not done");
         drop(all);
-        assert_eq!(told.take_removed().unwrap().all, BTreeSet::from([7]));
-        assert!(told.take_removed().is_none());
+        assert_eq!(inbox.take_removed().unwrap().all, BTreeSet::from([7]));
+        assert!(inbox.take_removed().is_none());
     }
 }

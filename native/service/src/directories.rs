@@ -1,7 +1,7 @@
 //! The directories of the service, and how many files it may have open.
 
 use crate::error::ServiceError;
-use faro_sync::try_lock;
+use faro_sync::{lock, try_lock};
 use rustix::fs::{flock, FlockOperation};
 use rustix::process::{geteuid, getrlimit, setrlimit, Resource};
 use std::fs::{self, DirBuilder, File};
@@ -10,8 +10,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-const LOCK: &str = "faro-serve.lock";
 const APPLICATIONS: &str = "applications";
+/// How often a directory is locked that another one takes the place of meanwhile.
+const LOCK_ATTEMPTS: usize = 8;
 
 /// Makes the directory, or checks that it is this user's.
 pub(crate) fn directory(path: &Path, mode: u32) -> Result<(), ServiceError> {
@@ -34,24 +35,31 @@ pub(crate) fn directory(path: &Path, mode: u32) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// Only one service has a directory.
+/// Only one service has a directory: it locks the directory itself, as a file in it could be removed.
 pub(crate) fn locked(directory: &Path) -> Result<File, ServiceError> {
-    let path = directory.join(LOCK);
+    let path = || directory.to_owned();
     let of = |source| ServiceError::Path {
-        path: path.clone(),
+        path: path(),
         source,
     };
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path);
-    let file = file.map_err(of)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(ServiceError::InUse { path }),
-        Err(errno) => Err(of(errno.into())),
+    for _ in 0..LOCK_ATTEMPTS {
+        let file = File::open(directory).map_err(of)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) if is_at(&file, directory).map_err(of)? => return Ok(file),
+            // It was removed and made again meanwhile.
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(ServiceError::InUse { path: path() }),
+            Err(errno) => return Err(of(errno.into())),
+        }
     }
+    let text = "it is removed and made again all the time";
+    Err(of(io::Error::other(text)))
+}
+
+/// Whether the open directory is the one of that path.
+fn is_at(open: &File, path: &Path) -> io::Result<bool> {
+    let (held, now) = (open.metadata()?, fs::metadata(path)?);
+    Ok((now.dev(), now.ino()) == (held.dev(), held.ino()))
 }
 
 /// The data directory, with the directory of all applications in it. Only one service has it.
@@ -59,8 +67,10 @@ pub(crate) fn locked(directory: &Path) -> Result<File, ServiceError> {
 pub(crate) struct DataDirectory {
     path: PathBuf,
     applications: PathBuf,
-    /// Locked as long as this lives; another one after the directory was removed and made again. No thread waits for it.
-    lock: Mutex<File>,
+    /// Locked as long as this lives; another one after the directory was removed and made again.
+    locked: Mutex<Arc<File>>,
+    /// Held while it is locked again. No thread waits for it.
+    locking: Mutex<()>,
 }
 
 impl DataDirectory {
@@ -68,13 +78,14 @@ impl DataDirectory {
     /// `Path`, `Foreign`, `InUse`.
     pub(crate) fn open(path: &Path) -> Result<Arc<Self>, ServiceError> {
         directory(path, 0o700)?;
-        let lock = locked(path)?;
+        let locked = Mutex::new(Arc::new(locked(path)?));
         let applications = path.join(APPLICATIONS);
         directory(&applications, 0o700)?;
         Ok(Arc::new(Self {
             path: path.to_owned(),
             applications,
-            lock: Mutex::new(lock),
+            locked,
+            locking: Mutex::new(()),
         }))
     }
 
@@ -108,21 +119,39 @@ impl DataDirectory {
 
     /// Locks the directory that is there now, unless it is the one that is locked.
     fn lock_again(&self) -> io::Result<()> {
+        if self.is_ours()? {
+            return Ok(());
+        }
         let just_now = || io::Error::other("the data directory is just being locked again");
-        let mut lock = try_lock(&self.lock).ok_or_else(just_now)?;
+        let _locking = try_lock(&self.locking).ok_or_else(just_now)?;
         let is = fs::metadata(&self.path)?.uid();
         if is != geteuid().as_raw() {
             let text = format!("{} is of user {is} now", self.path.display());
             return Err(io::Error::other(text));
         }
-        let held = lock.metadata()?;
-        match fs::metadata(self.path.join(LOCK)) {
-            Ok(now) if (now.dev(), now.ino()) == (held.dev(), held.ino()) => return Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        *lock = locked(&self.path).map_err(io::Error::other)?;
+        let now = locked(&self.path).map_err(io::Error::other)?;
+        *lock(&self.locked) = Arc::new(now);
         Ok(())
+    }
+
+    /// Whether the directory of that path is still the one that is locked.
+    fn is_ours(&self) -> io::Result<bool> {
+        let held = Arc::clone(&lock(&self.locked));
+        is_at(&held, &self.path)
+    }
+
+    /// Removes a directory of the one of all applications. If the data directory was removed and made again since, it may be
+    /// another service's, and what has this name there is not ours.
+    pub(crate) fn remove(&self, path: &Path) {
+        match self.is_ours() {
+            Ok(true) => remove_directory(path),
+            Ok(false) => log::warn!(
+                "{} was made again by another one, and stays",
+                path.display()
+            ),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => log::warn!("{} stays: {error}", path.display()),
+        }
     }
 }
 
@@ -145,7 +174,7 @@ pub(crate) fn descriptors() -> u64 {
 }
 
 /// The service's own, flat, without a link that is followed.
-pub(crate) fn remove_directory(path: &Path) {
+fn remove_directory(path: &Path) {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             log::warn!("{} stays: {error}", path.display());

@@ -2,15 +2,14 @@
 
 use faro_wire::OutputId;
 
-/// What names of pages and of their indexes begin with (`replica`). They say nothing to a service that is started again.
+/// What names of pages begin with (`replica`). They say nothing to a service that is started again.
 pub(crate) const PAGE: &str = "page_";
-pub(crate) const LENGTH: &str = "length_";
 /// The beginning of the names of copies.
 const REPLICA: &str = "replica_";
 
-/// Whether a name is of a page or an index of one.
+/// Whether a name is of a page.
 pub(crate) fn is_list(name: &str) -> bool {
-    name.starts_with(PAGE) || name.starts_with(LENGTH)
+    name.starts_with(PAGE)
 }
 
 /// Whose output one is.

@@ -16,13 +16,14 @@ use rustix::net::{
 };
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Connections beyond the most there may be that are told so at a time, and as many of users who are not served; further
+/// Connections beyond the most there may be that get a refusal at a time, and as many of users who are not served; further
 /// ones are closed without a word.
 const MAX_TURNED_AWAY: usize = 64;
 /// Connections that the kernel keeps until they are taken, if `net.core.somaxconn` allows as many: users who are not served
@@ -30,12 +31,14 @@ const MAX_TURNED_AWAY: usize = 64;
 const BACKLOG: i32 = 4_096;
 /// How long the end waits for what connections are doing.
 const END_WAIT: Duration = Duration::from_secs(10);
-/// How often it looks for applications that nothing was heard of.
+/// How often it looks for idle applications.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Listens as long as it lives.
 pub struct Listener {
     path: PathBuf,
+    /// The socket's.
+    inode: Option<(u64, u64)>,
     stop: Arc<AtomicBool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     connections: Arc<Connections>,
@@ -57,6 +60,7 @@ impl Listener {
         let stop = Arc::new(AtomicBool::new(false));
         let connections = Connections::new(&service.options().users, service.options().connections);
         let listener = Self {
+            inode: inode(&path),
             path: path.clone(),
             stop: Arc::clone(&stop),
             threads: Mutex::default(),
@@ -108,8 +112,17 @@ impl Drop for Listener {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
-        let _ = std::fs::remove_file(&self.path);
+        // It may be another service's, if its directory was removed and made again.
+        if inode(&self.path).is_some_and(|now| Some(now) == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
+}
+
+/// Device and number of what has that path; `None`: nothing that can be looked at.
+fn inode(path: &Path) -> Option<(u64, u64)> {
+    let is = std::fs::symlink_metadata(path).ok()?;
+    Some((is.dev(), is.ino()))
 }
 
 fn thread(
@@ -146,7 +159,7 @@ fn accept_all(
 ) {
     let users = &service.options().users;
     let turned_away = Connections::new(users, MAX_TURNED_AWAY);
-    let strangers = Connections::new(&Users::Any, MAX_TURNED_AWAY);
+    let unserved = Connections::new(&Users::Any, MAX_TURNED_AWAY);
     while !stop.load(Ordering::Relaxed) {
         let connection = match accept_with(socket, SocketFlags::CLOEXEC) {
             Ok(connection) => connection,
@@ -179,7 +192,7 @@ fn accept_all(
                 continue;
             }
             None => {
-                turn_away(service, connection, &strangers, not_served(user), user);
+                turn_away(service, connection, &unserved, not_served(user), user);
                 continue;
             }
         };
@@ -204,7 +217,7 @@ fn accept_all(
     }
 }
 
-/// Reads the greeting before it refuses: closing with a message unread would take the answer from the other side.
+/// Reads the hello before it refuses: closing with a message unread would take the answer from the other side.
 fn turn_away(
     service: &Service,
     connection: OwnedFd,
@@ -218,14 +231,14 @@ fn turn_away(
     };
     let refuses = move || {
         let _counted: ConnectionPermit = counted;
-        let told = hello_waits(&connection)
+        let refusal = hello_waits(&connection)
             .and_then(|()| receive(connection.as_fd()))
             .and_then(|_| refuse(&connection, refused));
-        if let Err(error) = told {
-            log::debug!("an executor does not hear that it is refused: {error}");
+        if let Err(error) = refusal {
+            log::debug!("an executor does not get its refusal: {error}");
         }
     };
     if let Err(error) = thread("faro-refuse", refuses) {
-        log::debug!("an executor is not told that it is refused: {error}");
+        log::debug!("an executor gets no refusal: {error}");
     }
 }

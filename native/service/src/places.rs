@@ -2,7 +2,7 @@
 //! executor registers, found again after a restart, and removed when the application ends.
 
 use crate::application_state::ApplicationState;
-use crate::directories::{remove_directory, DataDirectory};
+use crate::directories::DataDirectory;
 use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
 use crate::message::Key;
@@ -82,7 +82,7 @@ impl Places {
                 }
                 Err(why @ (OrphanError::Damaged | OrphanError::EarlierBoot)) => {
                     log::warn!("what {name} has left is removed: {why}");
-                    remove_directory(&entry.path());
+                    self.data.remove(&entry.path());
                 }
             }
         }
@@ -137,14 +137,14 @@ impl Places {
         };
         let made = record.write(&path).and_then(|()| self.store(&path, record));
         made.map_err(|error| {
-            remove_directory(&path);
+            self.data.remove(&path);
             said(error)
         })
     }
 
     /// Removes an application's directory with all that is in it.
     pub(crate) fn remove(&self, key: Key) {
-        remove_directory(&self.path_of(key));
+        self.data.remove(&self.path_of(key));
     }
 
     fn store(&self, path: &Path, record: Record) -> io::Result<Store> {

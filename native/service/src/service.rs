@@ -252,14 +252,14 @@ impl Service {
         coming: NewApplication,
         disk: Arc<Disk>,
     ) -> Result<Arc<Application>, Refused> {
-        let (tell, told) = mpsc::channel();
+        let (done, is_done) = mpsc::channel();
         let (service, on) = (Arc::clone(self), Arc::clone(&disk));
         let (key, goes, before) = (coming.key, coming.goes.clone(), coming.before.clone());
         let put = disk.put(move || {
-            let started = service.start(coming, on);
+            let started = Self::start(&service, coming, on);
             // Before the word: then nothing of the service is in use here.
             drop(service);
-            let _ = tell.send(started);
+            let _ = done.send(started);
         });
         if let Err(error) = put {
             let mut applications = lock(&self.applications);
@@ -270,26 +270,24 @@ impl Service {
             drop(applications);
             self.changed.notify_all();
             if let Some(goes) = goes {
-                self.ends(
-                    goes.key,
-                    &ApplicationState::Serving(Arc::clone(&goes)),
-                    MADE_ROOM,
-                );
+                self.ends(goes.key, ApplicationState::Serving(goes), MADE_ROOM);
             }
             return Err((Refusal::System, error.to_string()));
         }
         drop(goes);
         let too_long = |_| Err((Refusal::System, TOO_LONG.to_owned()));
-        told.recv_timeout(DISK_WAIT).unwrap_or_else(too_long)
+        is_done.recv_timeout(DISK_WAIT).unwrap_or_else(too_long)
     }
 
     fn start(
-        &self,
+        self: &Arc<Self>,
         mut coming: NewApplication,
         disk: Arc<Disk>,
     ) -> Result<Arc<Application>, Refused> {
         if let Some(goes) = coming.goes.take() {
-            self.ends(goes.key, &ApplicationState::Serving(goes), MADE_ROOM);
+            let ends = self.ends(goes.key, ApplicationState::Serving(goes), MADE_ROOM);
+            // Mostly its memory is back then. If its disk hangs, it is not waited for.
+            let _ = ends.map(|ends| ends.recv_timeout(DISK_WAIT / 2));
         }
         let NewApplication {
             key,
@@ -362,38 +360,53 @@ impl Service {
         })
     }
 
-    /// The application has ended, or nothing was heard of it: its outputs go, on its threads for the disk. Returns where
-    /// to wait for that; `None`: there is nothing to wait for.
+    /// The application has ended, or is idle for too long: its outputs go. Returns where to wait for that; `None`: there
+    /// is nothing to wait for.
     pub(crate) fn end(self: &Arc<Self>, key: Key, why: &str) -> Option<mpsc::Receiver<()>> {
         let mut applications = lock(&self.applications);
         let known = applications.all.get(&key)?.clone();
-        let disk = match &known {
-            ApplicationState::Serving(application) => Arc::clone(application.disk()),
-            ApplicationState::Left(left) => Arc::clone(&left.disk),
-            ApplicationState::Unread { .. } => Disk::new(DISK_WAIT),
-            ApplicationState::Starting { .. } | ApplicationState::Ending { .. } => return None,
-        };
+        if matches!(
+            known,
+            ApplicationState::Starting { .. } | ApplicationState::Ending { .. }
+        ) {
+            return None;
+        }
         let owner = known.owner();
         applications
             .all
             .insert(key, ApplicationState::Ending { owner });
         drop(applications);
-        let (tell, told) = mpsc::channel();
+        self.ends(key, known, why)
+    }
+
+    /// Ends an application that is `Ending`. It gives its memory back now, and its outputs go on a thread of its own: all of
+    /// its threads for the disk may wait. If there is no thread it is as before.
+    fn ends(
+        self: &Arc<Self>,
+        key: Key,
+        known: ApplicationState,
+        why: &str,
+    ) -> Option<mpsc::Receiver<()>> {
+        let (done, is_done) = mpsc::channel();
         let (service, why, of) = (Arc::clone(self), why.to_owned(), known.clone());
-        let put = disk.put(move || {
-            service.ends(key, &of, &why);
+        let removes = move || {
+            service.remove(key, &of, &why);
             drop((service, of));
-            let _ = tell.send(());
-        });
-        if let Err(error) = put {
-            log::warn!("an application is removed later: {error}");
+            let _ = done.send(());
+        };
+        let thread = std::thread::Builder::new().name("faro-end".to_owned());
+        if let Err(error) = thread.spawn(removes) {
+            log::warn!("an application is removed later, there is no thread: {error}");
             lock(&self.applications).all.insert(key, known);
             return None;
         }
-        Some(told)
+        if let Some(application) = known.serving() {
+            application.retires();
+        }
+        Some(is_done)
     }
 
-    fn ends(&self, key: Key, known: &ApplicationState, why: &str) {
+    fn remove(&self, key: Key, known: &ApplicationState, why: &str) {
         let (name, gone, served) = match known {
             ApplicationState::Serving(application) => {
                 let served = application.served();
@@ -424,14 +437,14 @@ impl Service {
         all.map(|(key, known)| (*key, known.clone())).collect()
     }
 
-    /// Does what members have told, ends the applications that nothing was heard of for too long, and the connections of
+    /// Carries members' commands out, ends the applications that are idle for too long, and the connections of
     /// readers that do not take what they have borrowed.
     pub fn tick(self: &Arc<Self>, now: Instant) {
         self.lending.look(now);
         let idle = self.options.idle;
         for (key, known) in self.known() {
             if let Some(application) = known.serving() {
-                self.do_told(application);
+                self.carry_out(application);
             }
             if known.is_idle_for(idle, now) {
                 let why = format!("was not heard of for {} s", idle.as_secs());
@@ -440,12 +453,12 @@ impl Service {
         }
     }
 
-    fn do_told(self: &Arc<Self>, application: &Arc<Application>) {
-        if application.told.has_ended() {
+    fn carry_out(self: &Arc<Self>, application: &Arc<Application>) {
+        if application.inbox.has_ended() {
             self.end(application.key, "has ended");
             return;
         }
-        let Some(removed) = application.told.take_removed() else {
+        let Some(removed) = application.inbox.take_removed() else {
             return;
         };
         let (service, of) = (Arc::clone(self), Arc::clone(application));
@@ -509,26 +522,26 @@ impl Service {
         let known = std::mem::take(&mut applications.all);
         drop(applications);
         self.changed.notify_all();
-        let (tell, told) = mpsc::channel();
+        let (done, is_done) = mpsc::channel();
         for application in known
             .into_values()
             .filter_map(|known| known.serving().cloned())
         {
-            let (tell, disk) = (tell.clone(), Arc::clone(application.disk()));
+            let (done, disk) = (done.clone(), Arc::clone(application.disk()));
             let put = disk.put(move || {
                 application.close();
                 drop(application);
-                let _ = tell.send(());
+                let _ = done.send(());
             });
             if let Err(error) = put {
                 log::warn!("an application is not ended: {error}");
             }
         }
-        drop(tell);
+        drop(done);
         let deadline = clock::now() + CLOSE_WAIT;
         loop {
             let left = deadline.saturating_duration_since(clock::now());
-            match told.recv_timeout(left) {
+            match is_done.recv_timeout(left) {
                 Ok(()) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
                 Err(mpsc::RecvTimeoutError::Timeout) => {

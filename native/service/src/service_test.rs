@@ -57,25 +57,51 @@ fn a_disk_that_hangs_stops_its_application_only() {
     let service = Service::open(options(dir.path())).unwrap();
     let owner = geteuid().as_raw();
     let first = service.register(&hello(1), owner).unwrap();
-    let (key, released) = (first.key, hang(&first));
-    drop(first);
-    // Nothing here waits for the disk: not the figures, not another application, not the end.
+    let released = hang(&first);
+    // Nothing here waits for the disk: not the figures, not another application.
     assert_eq!(service.status().applications, 1);
-    let ends = service.end(key, "has ended").unwrap();
     service.tick(clock::now());
-    assert!(ends.try_recv().is_err());
-    let (refusal, _) = service.register(&hello(1), owner).err().unwrap();
-    assert_eq!(refusal, Refusal::System);
     let second = service.register(&hello(2), owner).unwrap();
     assert_eq!(second.disk().ask(|| 7).unwrap(), 7);
-    let key = second.key;
-    drop(second);
-    assert!(service.end(key, "has ended").unwrap().recv().is_ok());
-    assert_eq!(service.status().applications, 1);
+    let keys = [second.key, first.key];
+    drop((first, second));
+    // Nor its end.
+    for (left, key) in [(1, keys[0]), (0, keys[1])] {
+        service.end(key, "has ended").unwrap().recv().unwrap();
+        assert_eq!(service.status().applications, left);
+    }
     drop(released);
-    ends.recv().unwrap();
-    assert_eq!(service.status().applications, 0);
     service.register(&hello(1), owner).unwrap();
+    service.close();
+}
+
+#[test]
+fn an_application_that_cannot_end_takes_no_place_of_another_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = options(dir.path());
+    options.applications = 1;
+    let service = Service::open(options).unwrap();
+    let owner = geteuid().as_raw();
+    let mut hung = Vec::new();
+    // One at a time may be here, and as many may be ending.
+    for application in 1..=2 {
+        let serving = service.register(&hello(application), owner).unwrap();
+        let hangs = serving.hangs();
+        let key = serving.key;
+        drop(serving);
+        let ends = service.end(key, "has ended").unwrap();
+        assert!(ends.try_recv().is_err());
+        let (refusal, _) = service.register(&hello(application), owner).err().unwrap();
+        assert_eq!(refusal, Refusal::System);
+        hung.push((ends, hangs));
+    }
+    let (refusal, why) = service.register(&hello(3), owner).err().unwrap();
+    assert_eq!(refusal, Refusal::Full, "{why}");
+    let (ends, hangs) = hung.remove(0);
+    drop(hangs);
+    ends.recv().unwrap();
+    service.register(&hello(3), owner).unwrap();
+    assert_eq!(service.status().applications, 2);
     service.close();
 }
 

@@ -3,11 +3,11 @@
 use crate::message::Hello;
 use crate::options::Options;
 use crate::port::Port;
-use crate::replica::{answer, Pages};
 use crate::store::Store;
 use faro_endpoint::{
     Budget, CommandHandler, Config, Endpoint, EndpointError, Protection, Security, SharedSecret,
 };
+use faro_wire::OutputId;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -65,16 +65,22 @@ pub(crate) fn security(application: &str, sealed: bool, secret: &[u8]) -> Securi
 pub(crate) fn resolver(
     endpoint: Arc<Endpoint>,
     store: Arc<Store>,
-    pages: Arc<Pages>,
 ) -> Result<JoinHandle<()>, EndpointError> {
     std::thread::Builder::new()
         .name("faro-resolver".to_owned())
         .spawn(move || {
             while !endpoint.is_closed() {
                 for id in endpoint.unresolved(QUESTIONS, QUESTION_WAIT) {
-                    answer(&endpoint, &store, &pages, id);
+                    answer(&endpoint, &store, id);
                 }
             }
         })
         .map_err(EndpointError::Thread)
+}
+
+/// Tells the endpoint where the files of an output are, if they are here.
+pub(crate) fn answer(endpoint: &Endpoint, store: &Store, id: OutputId) {
+    // `found` keeps the files open until the endpoint has opened them: their paths are good for no longer.
+    let found = store.find(id);
+    endpoint.resolve(id, found.as_ref().map(|found| found.files.clone()));
 }

@@ -10,10 +10,11 @@ mod host;
 
 use faro_endpoint::{Endpoint, FabricChoice};
 use faro_service::{order, Client, Hello, Options, Token};
+use faro_wire::message::{CommandReply, CommandStatus, MemberCommand};
 use faro_wire::OutputId;
 use host::{id, Host};
 use std::fs::{self, File};
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 use support::{block, config, fetch, until, write_output, TIMEOUT};
 
 const OK: u32 = 0;
@@ -122,6 +123,44 @@ fn each_output_is_copied_to_the_hosts_that_readers_calculate() {
             assert_eq!(served(&reader, client, map), wanted, "{map} at {at}");
         }
     }
+    reader.close();
+}
+
+#[test]
+fn members_ask_for_pages_and_indexes() {
+    let host = Host::new();
+    let client = host.client();
+    introduce(1, &[&client]);
+    host.handed(&client, id(3), &partitions(3));
+    let reader = reader();
+    let peer = reader.add_peer(client.card()).unwrap();
+    let ask = |command: MemberCommand| {
+        let (sender, answers) = mpsc::channel();
+        reader.command(peer, command, TIMEOUT, sender).unwrap();
+        answers.recv().unwrap().outcome.unwrap()
+    };
+    let unknown = CommandReply::Status(CommandStatus::Unknown);
+    until(
+        "its list has a page",
+        || matches!(ask(MemberCommand::SendPage(0)), CommandReply::Content(page) if page[0] == 1),
+    );
+    for page in [1, u64::MAX] {
+        assert_eq!(ask(MemberCommand::SendPage(page)), unknown);
+    }
+    let indexes = |maps: &[i64], from: u64| {
+        let outputs = maps.iter().map(|map| id(*map)).collect();
+        ask(MemberCommand::SendIndexes { outputs, from })
+    };
+    let first = partitions(3)[0].len() as u64;
+    let index = [0, first, first, first + 1_000].map(u64::to_be_bytes);
+    let index = index.concat();
+    let both = [&index[..], &index[..]].concat();
+    assert_eq!(indexes(&[3, 3], 0), CommandReply::Content(both));
+    let rest = index[8..].to_vec();
+    assert_eq!(indexes(&[3, 3], 40), CommandReply::Content(rest));
+    assert_eq!(indexes(&[3], 32), CommandReply::Content(Vec::new()));
+    assert_eq!(indexes(&[3], u64::MAX), CommandReply::Content(Vec::new()));
+    assert_eq!(indexes(&[3, 4], 0), unknown);
     reader.close();
 }
 

@@ -233,6 +233,54 @@ fn one_service_has_a_directory() {
     let host = Host::new();
     let second = Service::open(options(host.dir.path())).map(|_| ());
     assert!(second.unwrap_err().to_string().contains("another service"));
+    // Also when what is in it was removed, as who cleans up may do it.
+    let elsewhere = tempfile::tempdir().unwrap();
+    for shared in ["socket", "data"] {
+        let directory = host.dir.path().join(shared);
+        for entry in fs::read_dir(&directory).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.is_dir() {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        let mut of_second = options(elsewhere.path());
+        match shared {
+            "socket" => of_second.socket_directory = directory,
+            _ => of_second.data_directory = directory,
+        }
+        let second = Service::open(of_second).map(|_| ());
+        assert!(
+            second.unwrap_err().to_string().contains("another service"),
+            "{shared}"
+        );
+    }
+}
+
+#[test]
+fn what_is_another_services_by_now_is_left_to_it() {
+    let first = Host::new();
+    let client = first.client(1).unwrap();
+    first.handed(&client, 1, "lost").unwrap();
+    let place = first.dir.path().to_owned();
+    for of in ["socket", "data"] {
+        fs::remove_dir_all(place.join(of)).unwrap();
+    }
+    let second = Service::open(options(&place)).unwrap();
+    let listener = faro_service::Listener::start(&second).unwrap();
+    let of_second = first.client(1).unwrap();
+    first.handed(&of_second, 2, "kept").unwrap();
+    let names = first.kept_names();
+    // The first one ends the application, and then itself.
+    client.end().unwrap();
+    until("it has ended there", || first.figure("applications") == 0);
+    let place = first.stop();
+    let kept = fs::read_dir(place.path().join("data/applications")).unwrap();
+    let kept = kept.map(|one| fs::read_dir(one.unwrap().path()).unwrap().count());
+    assert_eq!(kept.sum::<usize>(), names);
+    assert!(place.path().join("socket").join(SOCKET).exists());
+    drop(listener);
+    second.close();
+    assert!(!place.path().join("socket").join(SOCKET).exists());
 }
 
 /// A connection by hand.

@@ -19,7 +19,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// `b"FARO"`, read as a little-endian integer.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"FARO");
 /// The protocol version this build speaks.
-pub const VERSION: u8 = 4;
+pub const VERSION: u8 = 5;
 /// Bytes of a [`FrameHeader`].
 pub const HEADER_BYTES: usize = 32;
 /// Largest body of a two-sided message, in bytes.
@@ -83,9 +83,9 @@ pub mod kind {
     /// Server to client: the location of all bytes, for one-sided reads.
     pub const READ_OFFER: u8 = 0x26;
 
-    /// Member of an application to another: something to do.
+    /// Member of an application to another: something to do, or to send.
     pub const COMMAND: u8 = 0x30;
-    /// The answer to `COMMAND`: whether it will be done.
+    /// The answer to `COMMAND`: whether it will be done, or what was asked for.
     pub const COMMAND_ANSWER: u8 = 0x31;
 
     /// Member of a team to another: the sender's number and rank.

@@ -7,7 +7,7 @@ mod support;
 
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Abort, ClearToSend, CommandStatus, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
+    Abort, ClearToSend, CommandReply, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
     MemberCommand, MoreBuffers, ReadOffer,
 };
 use faro_wire::{BootstrapId, Card, FrameHeader};
@@ -131,10 +131,18 @@ fn the_files_decode_to_the_samples() {
         MemberCommand::decode(&read("message_command")),
         Ok(samples::command())
     );
-    assert_eq!(
-        CommandStatus::decode(&read("message_command_answer")),
-        Ok(samples::command_status())
-    );
+    for (name, command) in [
+        ("message_command_page", samples::command_page()),
+        ("message_command_indexes", samples::command_indexes()),
+    ] {
+        assert_eq!(MemberCommand::decode(&read(name)), Ok(command));
+    }
+    for (name, answer) in [
+        ("message_command_answer", samples::command_answer()),
+        ("message_command_content", samples::command_content()),
+    ] {
+        assert_eq!(CommandReply::decode(&read(name)), Ok(answer));
+    }
     assert_eq!(
         BootstrapId::decode(&read("bootstrap_id")),
         Ok(samples::bootstrap_id())

@@ -72,8 +72,18 @@ fn every_kind() -> Vec<(u8, Vec<u8>, Incoming)> {
         ),
         (
             kind::COMMAND_ANSWER,
-            samples::command_status().encode(),
-            commands(ToCommands::Answer(samples::command_status())),
+            samples::command_answer().encode(),
+            commands(ToCommands::Answer(samples::command_answer())),
+        ),
+        (
+            kind::COMMAND,
+            samples::command_indexes().encode(),
+            commands(ToCommands::Command(samples::command_indexes())),
+        ),
+        (
+            kind::COMMAND_ANSWER,
+            samples::command_content().encode(),
+            commands(ToCommands::Answer(samples::command_content())),
         ),
     ]
 }

@@ -6,12 +6,14 @@ use faro_secure::Secret;
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, CommandStatus, DataReady,
-    DataWritten, Failed, FailureCode, Fetch, FetchResponse, Join, MemberCommand, MoreBuffers,
-    OfferedSlice, ReadOffer, RemoteBuffer, WrittenBuffer, MAX_DETAIL_BYTES,
+    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, CommandReply, CommandStatus,
+    DataReady, DataWritten, Failed, FailureCode, Fetch, FetchResponse, Join, MemberCommand,
+    MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer, WrittenBuffer, MAX_DETAIL_BYTES,
     MAX_OFFERED_SLICE_BYTES, VERSION_BYTES,
 };
-use faro_wire::{BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader, WireError};
+use faro_wire::{
+    BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader, OutputId, WireError,
+};
 use proptest::prelude::*;
 use proptest::sample::select;
 use support::decoders;
@@ -89,7 +91,7 @@ fn entry() -> impl Strategy<Value = BlockEntry> {
 /// Generates a code, and the time after which to ask again.
 fn failure() -> impl Strategy<Value = (FailureCode, u32)> {
     (1_u32..=5, any::<u32>()).prop_map(|(code, retry_ms)| {
-        match FailureCode::try_from(code).expect("1 to 5 are codes") {
+        match FailureCode::try_from(code).expect("0x11 to 0x15 are codes") {
             FailureCode::Busy => (FailureCode::Busy, retry_ms),
             other => (other, 0),
         }
@@ -212,11 +214,26 @@ fn command() -> impl Strategy<Value = MemberCommand> {
     prop_oneof![
         Just(MemberCommand::ApplicationEnded),
         prop::collection::vec(0..1_u32 << 31, 1..60).prop_map(MemberCommand::ShufflesRemoved),
+        any::<u64>().prop_map(MemberCommand::SendPage),
+        (
+            prop::collection::vec((0..1_u32 << 31, any::<i64>()), 1..60),
+            any::<u64>()
+        )
+            .prop_map(|(outputs, from)| {
+                let output = |(shuffle_id, map_id)| OutputId { shuffle_id, map_id };
+                let outputs = outputs.into_iter().map(output).collect();
+                MemberCommand::SendIndexes { outputs, from }
+            }),
     ]
 }
 
-fn command_status() -> impl Strategy<Value = CommandStatus> {
-    (1_u32..=3).prop_map(|code| CommandStatus::try_from(code).expect("1 to 3 are codes"))
+fn command_answer() -> impl Strategy<Value = CommandReply> {
+    prop_oneof![
+        (0x11_u32..=0x15).prop_map(|code| {
+            CommandReply::Status(CommandStatus::try_from(code).expect("0x11 to 0x15 are codes"))
+        }),
+        prop::collection::vec(any::<u8>(), 0..100).prop_map(CommandReply::Content),
+    ]
 }
 
 prop_compose! {
@@ -275,9 +292,9 @@ fn any_message() -> impl Strategy<Value = (Vec<u8>, Check)> {
             m.encode(),
             (|b: &[u8]| MemberCommand::decode(b).map(drop)) as Check
         )),
-        command_status().prop_map(|m| (
+        command_answer().prop_map(|m| (
             m.encode(),
-            (|b: &[u8]| CommandStatus::decode(b).map(drop)) as Check
+            (|b: &[u8]| CommandReply::decode(b).map(drop)) as Check
         )),
         (failure(), ".{0,60}").prop_map(|((code, retry_ms), detail)| {
             (
@@ -344,9 +361,9 @@ proptest! {
     }
 
     #[test]
-    fn commands_make_the_round_trip(command in command(), status in command_status()) {
+    fn commands_make_the_round_trip(command in command(), answer in command_answer()) {
         prop_assert_eq!(MemberCommand::decode(&command.encode()), Ok(command));
-        prop_assert_eq!(CommandStatus::decode(&status.encode()), Ok(status));
+        prop_assert_eq!(CommandReply::decode(&answer.encode()), Ok(answer));
     }
 
     #[test]

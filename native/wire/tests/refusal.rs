@@ -4,9 +4,10 @@ mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
 use faro_wire::message::{
-    Abort, BlockEntry, ClearToSend, CommandStatus, DataReady, DataWritten, Failed, FailureCode,
+    Abort, BlockEntry, ClearToSend, CommandReply, DataReady, DataWritten, Failed, FailureCode,
     Fetch, FetchResponse, Join, MemberCommand, MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS,
-    MAX_COMMAND_SHUFFLES, MAX_DETAIL_BYTES, MAX_OFFERED_SLICES, MAX_OFFERED_SLICE_BYTES,
+    MAX_COMMAND_IDS, MAX_CONTENT_BYTES, MAX_DETAIL_BYTES, MAX_OFFERED_SLICES,
+    MAX_OFFERED_SLICE_BYTES,
 };
 use faro_wire::{crc32c, BlockId, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
 use support::samples;
@@ -299,21 +300,23 @@ fn messages_of_collectives_with_bad_fields_are_refused() {
 #[test]
 fn commands_with_bad_fields_are_refused() {
     let removed = samples::command().encode();
-    for got in [0, 3] {
+    for got in [0, 5] {
         let refused = bad_value(MemberCommand::decode(&with(removed.clone(), 0, got)));
         assert_eq!(refused, ("command", u64::from(got)));
     }
-    // The end of an application names no shuffle, and a removal some.
-    assert!(MemberCommand::decode(&with(removed.clone(), 0, 2)).is_err());
+    // The end of an application and a page name no shuffle, and a removal some.
+    for command in [2, 3] {
+        assert!(MemberCommand::decode(&with(removed.clone(), 0, command)).is_err());
+    }
     let none = with(removed[..8].to_vec(), 4, 0);
     assert_eq!(
         bad_value(MemberCommand::decode(&none)),
-        ("shuffles of COMMAND", 0)
+        ("ids of COMMAND", 0)
     );
-    for got in [MAX_COMMAND_SHUFFLES + 1, u32::MAX] {
+    for got in [MAX_COMMAND_IDS + 1, u32::MAX] {
         assert_eq!(
             too_large(MemberCommand::decode(&with(removed.clone(), 4, got))),
-            (u64::from(got), u64::from(MAX_COMMAND_SHUFFLES))
+            (u64::from(got), u64::from(MAX_COMMAND_IDS))
         );
     }
     let no_int = with(removed, 12, 1 << 31);
@@ -321,12 +324,43 @@ fn commands_with_bad_fields_are_refused() {
         too_large(MemberCommand::decode(&no_int)),
         (1 << 31, i32::MAX as u64)
     );
-    let most = MemberCommand::ShufflesRemoved((0..MAX_COMMAND_SHUFFLES).collect());
+    let most = MemberCommand::ShufflesRemoved((0..MAX_COMMAND_IDS).collect());
     assert_eq!(MemberCommand::decode(&most.encode()), Ok(most));
-    for got in [0_u32, 4] {
-        let refused = bad_value(CommandStatus::decode(&got.to_le_bytes()));
+}
+
+#[test]
+fn commands_that_ask_with_bad_fields_are_refused() {
+    let indexes = samples::command_indexes().encode();
+    for got in [MAX_COMMAND_IDS + 1, u32::MAX] {
+        assert_eq!(
+            too_large(MemberCommand::decode(&with(indexes.clone(), 4, got))),
+            (u64::from(got), u64::from(MAX_COMMAND_IDS))
+        );
+    }
+    let none = with(indexes[..16].to_vec(), 4, 0);
+    assert_eq!(
+        bad_value(MemberCommand::decode(&none)),
+        ("ids of COMMAND", 0)
+    );
+    let no_int = with(indexes, 16, 1 << 31);
+    assert_eq!(
+        too_large(MemberCommand::decode(&no_int)),
+        (1 << 31, i32::MAX as u64)
+    );
+    let busy = samples::command_answer().encode();
+    for got in [0, 2, 0x10, 0x17] {
+        let refused = bad_value(CommandReply::decode(&with(busy.clone(), 0, got)));
         assert_eq!(refused, ("status of a command", u64::from(got)));
     }
+    let content = samples::command_content().encode();
+    assert!(CommandReply::decode(&with(content.clone(), 0, 0x12)).is_err());
+    let longer = MAX_CONTENT_BYTES + 1;
+    assert_eq!(
+        too_large(CommandReply::decode(&with(content, 4, longer))),
+        (u64::from(longer), u64::from(MAX_CONTENT_BYTES))
+    );
+    let most = CommandReply::Content(vec![0; MAX_CONTENT_BYTES as usize]);
+    assert_eq!(CommandReply::decode(&most.encode()), Ok(most));
 }
 
 #[test]
@@ -337,12 +371,12 @@ fn the_header_names_what_is_wrong_with_it() {
         Err(WireError::BadMagic { got: 0x5054_5448 })
     );
     let mut other = header.clone();
-    other[4] = 5;
+    other[4] = 6;
     assert_eq!(
         FrameHeader::parse(&other),
         Err(WireError::UnsupportedVersion {
-            got: 5,
-            supported: 4
+            got: 6,
+            supported: 5
         })
     );
     let mut resealed = with(with(header.clone(), 28, 9), 12, 0);

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,6 +26,8 @@ from . import class_archive, launch, scenarios, verdict
 WORTH_AN_ARCHIVE = 5
 # The logs of a first run that was late are beside those of the second.
 LATE = "-late"
+# Seconds for what removes the directories of applications that are ended.
+CLEAN_UP = 4
 
 
 @dataclass
@@ -100,6 +102,7 @@ class Running:
         self._archives = {version: threading.Lock() for version in self._many}
         self._turns = threading.Semaphore(at_once or len(self._applications))
         self._late: list[Application] = []
+        self._begun: list[Future[Application]] = []
         self._stopped = threading.Event()
         # Daemons: after an interrupt some still wait for processors.
         threading.Thread(target=self._fetch, daemon=True).start()
@@ -110,10 +113,11 @@ class Running:
         return self._results[name].result()
 
     def stop(self) -> list[Application]:
-        """Ends what still runs; returns what had ended by itself."""
+        """Ends what still runs, which cleans up; returns what had ended by itself."""
         self._stopped.set()
-        launch.stop_all()
         ended = [one for one in self._results.values() if one.done() and not one.exception()]
+        launch.stop_all()
+        wait(self._begun, CLEAN_UP)
         return [one.result() for one in ended]
 
     def _fetch(self) -> None:
@@ -153,6 +157,7 @@ class Running:
             with processor:
                 if self._stopped.is_set():
                     return
+                self._begun.append(result)
                 one.run(self._jars, archive)
         except BaseException as error:
             result.set_exception(error)

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 import zipfile
 from dataclasses import dataclass, field
@@ -49,10 +50,16 @@ ALWAYS = {
 
 # Leaders of the process groups that run; scenarios run in threads, and signals end the main one.
 _running = set()
+_starting = threading.Lock()
+# No group starts any more.
+_stopped = threading.Event()
 
 
 def stop_all():
-    """Ends all applications and services; the threads that wait for them go on."""
+    """Ends all applications and services, and starts no more; the threads that wait for them go on,
+    and clean up."""
+    with _starting:
+        _stopped.set()
     for leader in list(_running):
         signal_group(leader, signal.SIGKILL)
 
@@ -63,8 +70,12 @@ def signal_group(leader, number):
 
 
 def start_group(command, **options):
-    leader = subprocess.Popen(command, stderr=subprocess.STDOUT, start_new_session=True, **options)
-    _running.add(leader)
+    streams = {"stderr": subprocess.STDOUT}
+    with _starting:
+        if _stopped.is_set():
+            raise RuntimeError("interrupted")
+        leader = subprocess.Popen(command, start_new_session=True, **streams, **options)
+        _running.add(leader)
     return leader
 
 
@@ -83,6 +94,20 @@ class Outcome:
 
     def lines(self, prefix):
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
+
+    def summaries(self):
+        """Of the executors that wrote one: each a dict."""
+        found = map(summary_of, self.executor_logs.values())
+        return [one for one in found if one]
+
+    def counted(self, name):
+        """The sum over all summaries of a counter and its parts."""
+        return sum(
+            int(value)
+            for one in self.summaries()
+            for key, value in one.items()
+            if (key == name or key.startswith(name + ".")) and value.isdigit()
+        )
 
     def waits_for(self, how=(WAITS, OWED)):
         """What its driver waited for at its end."""
@@ -359,6 +384,28 @@ def short_lived_options(archive=None):
     return f"{SHORT_LIVED} -XX:SharedArchiveFile={archive} {QUIET_ARCHIVE}"
 
 
+def spark_submit(home, master, name, conf, program, *words, jars=(), jars_first=()):
+    """The one line by which tests, benchmarks and demos start Spark. `program`: the main class
+    (None: a Python file has none), its jar and its arguments; `words`: more of the line's own;
+    `jars_first`: those that are on the class path from the beginning."""
+    main_class, *rest = program
+    words = [home / "bin" / "spark-submit", "--master", master, "--name", name, *words]
+    words += ["--class", main_class] if main_class else []
+    words += ["--jars", ",".join(map(str, jars))] if jars else []
+    if jars_first:
+        path = ":".join(map(str, jars_first))
+        words += ["--driver-class-path", path]
+        conf = {"spark.executor.extraClassPath": path, **conf}
+    for key, value in conf.items():
+        words += ["--conf", f"{key}={value}"]
+    return [str(word) for word in [*words, *rest]]
+
+
+def without_faro(conf):
+    """What stock Spark gets of a configuration."""
+    return {key: value for key, value in conf.items() if not key.startswith("spark.faro.")}
+
+
 def submit_command(
     home,
     version,
@@ -372,44 +419,24 @@ def submit_command(
     behind="",
     jars=(),
 ):
-    """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
-    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB,
-    where `conf` gives executors no other; `behind`: the shuffle manager that Faro is a plug-in
-    behind; `jars`: more of them."""
-    main_class, *program = program
+    """A user's application on a local-cluster; `cores`: tasks at a time in an executor; `memory`:
+    of each heap, in MiB, where `conf` gives executors no other; `behind`: the shuffle manager that
+    Faro is a plug-in behind; `jars`: more of them."""
     # A worker's memory in `local-cluster[...]` is not its executor's heap.
     conf = {"spark.executor.memory": f"{memory}m", **conf}
-    command = [
-        str(home / "bin" / "spark-submit"),
-        "--master",
-        f"local-cluster[{executors},{cores},{memory}]",
-        "--driver-memory",
-        f"{memory}m",
-        "--name",
-        name,
-    ]
-    if main_class:
-        command += ["--class", main_class]
     if faro_jar:
-        jars = [*map(str, jars), str(faro_jar)]
+        jars = [*jars, faro_jar]
+        conf = {**conf, "spark.shuffle.manager": behind or MANAGER}
         if behind:
             plugins = [conf.get("spark.plugins"), scenarios.PLUGIN]
-            conf = {
-                **conf,
-                "spark.shuffle.manager": behind,
-                "spark.plugins": ",".join(filter(None, plugins)),
-            }
-        else:
-            conf = {**conf, "spark.shuffle.manager": MANAGER}
-        command += ["--jars", ",".join(jars)]
-        if version.spark.startswith("3.") and behind != "sort":
-            # Before 4.0 the shuffle manager is made before --jars are loaded.
-            command += ["--driver-class-path", ":".join(jars)]
-            conf["spark.executor.extraClassPath"] = ":".join(jars)
-    for key, value in conf.items():
-        if faro_jar or not key.startswith("spark.faro."):
-            command += ["--conf", f"{key}={value}"]
-    return command + [str(part) for part in program]
+            conf["spark.plugins"] = ",".join(filter(None, plugins))
+    else:
+        jars, conf = [], without_faro(conf)
+    master = f"local-cluster[{executors},{cores},{memory}]"
+    # Before 4.0 the shuffle manager is made before --jars are loaded.
+    first = jars if version.spark.startswith("3.") and behind != "sort" else ()
+    words = ["--driver-memory", f"{memory}m"]
+    return spark_submit(home, master, name, conf, program, *words, jars=jars, jars_first=first)
 
 
 def drive(command, environment, place, limit=guard.CEILING, marks=False):
@@ -422,15 +449,19 @@ def drive(command, environment, place, limit=guard.CEILING, marks=False):
         driver = start_group(
             command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=place
         )
+        # Nobody waits for an application that is interrupted.
+        grace = 0
         try:
             silence = guard.SILENCE if marks else limit
             outcome.late = guard.wait(driver, log, is_mark, silence, limit)
             outcome.exit_code = -1 if outcome.late else driver.returncode
-        finally:
+            grace = 0 if _stopped.is_set() else EXECUTORS_END
             if outcome.late:
                 # Each JVM writes what its threads do, for whoever looks into the logs.
                 signal_group(driver, signal.SIGQUIT)
-            stop_group(driver, DUMPS_END if outcome.late else EXECUTORS_END)
+                grace = DUMPS_END
+        finally:
+            stop_group(driver, grace)
     outcome.driver_log = log.read_text(errors="replace")
     if outcome.late and (waits := outcome.waits_for()):
         outcome.late += f", waiting for: {'; '.join(waits)}"

@@ -113,6 +113,62 @@ impl<'de> Deserialize<'de> for StageRdds {
     }
 }
 
+/// Milliseconds that tasks spent in operators of Spark SQL, from the operators' own metrics. Those whose time
+/// has that of their input in it are left out (`time in aggregation build`).
+#[derive(Debug, Default, Clone, Copy)]
+pub struct OperatorTimes {
+    pub sort_ms: u64,
+    pub scan_ms: u64,
+}
+
+#[derive(Deserialize)]
+struct MetricInfo {
+    #[serde(rename = "Name", default)]
+    name: PlainName,
+    #[serde(rename = "Value", default)]
+    value: MetricValue,
+}
+
+/// Spark writes SQL metrics as texts, and others as numbers or lists.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum MetricValue {
+    Number(u64),
+    Text(PlainName),
+    Other(IgnoredAny),
+}
+
+impl Default for MetricValue {
+    fn default() -> Self {
+        Self::Number(0)
+    }
+}
+
+impl MetricValue {
+    fn number(&self) -> u64 {
+        match self {
+            Self::Number(number) => *number,
+            Self::Text(text) => text.0.parse().unwrap_or(0),
+            Self::Other(_) => 0,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for OperatorTimes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let mut all = Self::default();
+        each(from, |metric: MetricInfo| {
+            let sum = match metric.name.0.as_str() {
+                "sort time" => &mut all.sort_ms,
+                "scan time" => &mut all.scan_ms,
+                _ => return,
+            };
+            *sum = sum.saturating_add(metric.value.number());
+        })?;
+        Ok(all)
+    }
+}
+
 /// The used properties.
 #[derive(Debug, Default)]
 pub struct KeptProperties(BTreeMap<&'static str, String>);

@@ -1,7 +1,9 @@
 //! The events that are read, with the fields that are used. Spark's JsonProtocol names them; a field
 //! that a version lacks has its default.
 
-use super::bounded::{self, each, KeptProperties, StageRdds, MAX_ALL_PARENTS, MAX_STAGES};
+use super::bounded::{
+    self, each, KeptProperties, OperatorTimes, StageRdds, MAX_ALL_PARENTS, MAX_STAGES,
+};
 use super::plain::PlainName;
 use serde::{Deserialize, Deserializer};
 
@@ -101,6 +103,8 @@ pub struct StageInfo {
     pub name: PlainName,
     #[serde(rename = "RDD Info", default)]
     pub rdds: StageRdds,
+    #[serde(rename = "Accumulables", default)]
+    pub operators: OperatorTimes,
     #[serde(rename = "Parent IDs", default, deserialize_with = "bounded::parents")]
     pub parents: Vec<u64>,
     /// 0 if the stage did not start, or did not end.

@@ -33,6 +33,9 @@ pub struct StageFigures {
     pub bytes_written: u64,
     pub rows_written: u64,
     pub write_ms: f64,
+    /// In Spark SQL's operators, by their metrics.
+    pub sort_ms: u64,
+    pub scan_ms: u64,
     /// From the reads of later stages: a log does not count written blocks.
     pub blocks_written: f64,
     /// Spark SQL's rows, which Faro's own reader and writer serve.
@@ -105,6 +108,8 @@ impl StageFigures {
             (&mut self.wait_ms, other.wait_ms),
             (&mut self.bytes_written, other.bytes_written),
             (&mut self.rows_written, other.rows_written),
+            (&mut self.sort_ms, other.sort_ms),
+            (&mut self.scan_ms, other.scan_ms),
         ];
         for (sum, more) in sums {
             *sum = sum.saturating_add(more);
@@ -138,6 +143,9 @@ impl StageFigures {
         self.name.clone_from(&info.name.0);
         self.reads_rows |= info.rdds.reads_rows;
         self.writes_rows |= info.rdds.writes_rows;
+        let operators = info.operators;
+        self.sort_ms = self.sort_ms.saturating_add(operators.sort_ms);
+        self.scan_ms = self.scan_ms.saturating_add(operators.scan_ms);
         if info.submitted > 0 && info.completed > 0 {
             self.start = match self.start {
                 0 => info.submitted,

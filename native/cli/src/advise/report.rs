@@ -7,7 +7,7 @@ use super::model::{estimate, AdviceVerdict, Gain, Reason};
 use super::problem::Problem;
 use super::reader::LogContent;
 use super::spans::{shares, WeightedSpan};
-use super::units::counted;
+use super::units::{counted, percent};
 use serde::Serialize;
 
 #[derive(Debug, Serialize)]
@@ -98,7 +98,7 @@ impl Advice {
         };
         Self {
             log: read.log,
-            notes: notes(&app),
+            notes: notes(&app, &totals),
             application: app.name,
             id: app.id,
             spark: app.version,
@@ -203,7 +203,7 @@ fn grouped(app: &mut LoggedApplication, stages: &[StageAdvice], job_ms: i64) -> 
     groups.collect()
 }
 
-fn notes(app: &LoggedApplication) -> Vec<String> {
+fn notes(app: &LoggedApplication, totals: &StageFigures) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |text: &str| notes.push(text.to_owned());
     if app.properties.get("spark.shuffle.push.enabled") == "true" {
@@ -221,7 +221,21 @@ fn notes(app: &LoggedApplication) -> Vec<String> {
             counted(app.tasks_left_out, "task")
         ));
     }
+    notes.extend(in_operators(totals));
     notes
+}
+
+/// What a shuffle cannot change, if it is a large part of the tasks' time.
+fn in_operators(totals: &StageFigures) -> Option<String> {
+    let part = |millis: u64| (millis as f64 / totals.run_ms.max(1) as f64).min(1.0);
+    let (sorts, scans) = (part(totals.sort_ms), part(totals.scan_ms));
+    (sorts + scans >= constants::LARGE_PART).then(|| {
+        format!(
+            "a shuffle does not change sorting ({} of the tasks' time) and reading tables ({})",
+            percent(sorts),
+            percent(scans)
+        )
+    })
 }
 
 fn settings(app: &LoggedApplication) -> Vec<String> {

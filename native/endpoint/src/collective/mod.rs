@@ -37,7 +37,6 @@ mod dispatch;
 mod error;
 mod joins;
 mod members;
-mod owed;
 mod pending;
 mod receives;
 mod round;

@@ -6,7 +6,6 @@
 use super::dispatch::{CollectiveCommand, Dispatch};
 use super::joins::Joins;
 use super::members::{unknown_member, MemberEvent, MemberTable, ReplyPath};
-use super::owed::OwedChunks;
 use super::pending::{PendingKind, PendingSend, PostedWrite};
 use super::receives::PostedReceives;
 use crate::counters::EndpointCounters;
@@ -34,7 +33,7 @@ pub(crate) struct CollectiveService {
     waiting: HashMap<EndpointId, Vec<(PendingSend, Route)>>,
     receives: PostedReceives,
     joins: Joins,
-    owed: OwedChunks,
+    unsent: UnsentChunks,
 }
 
 impl CollectiveService {
@@ -50,7 +49,7 @@ impl CollectiveService {
             waiting: HashMap::default(),
             receives: PostedReceives::default(),
             joins: Joins::default(),
-            owed: OwedChunks::default(),
+            unsent: UnsentChunks::default(),
         }
     }
 
@@ -102,7 +101,7 @@ impl CollectiveService {
 
     fn write(&mut self, net: &mut Net, posted: PostedWrite) {
         let connection = posted.connection;
-        self.owed.sent(connection, posted.member);
+        self.unsent.sent(connection, posted.member);
         let write = Write {
             // A write that is lost shows in its receiver.
             token: UNTRACKED,
@@ -123,7 +122,7 @@ impl CollectiveService {
             waiting.retain(|(p, _)| p.member != member || p.outlives_its_member());
             !waiting.is_empty()
         });
-        self.owed.leave(member);
+        self.unsent.leave(member);
         self.receives.leave(net, member);
         for (connection, other) in self.joins.leave(member) {
             net.send(connection, other, ToMember::Abort(abort.clone()));
@@ -222,7 +221,7 @@ impl ProgressService for CollectiveService {
                     connection,
                 };
                 if self.deliver(member, MemberEvent::Cleared(reply, clear))? && chunks > 0 {
-                    self.owed.cleared(connection, member, chunks);
+                    self.unsent.cleared(connection, member, chunks);
                 }
                 Ok(())
             }
@@ -249,7 +248,7 @@ impl ProgressService for CollectiveService {
 
     fn on_closed(&mut self, net: &mut Net, closed: &ClosedConnection<'_>) {
         let (gone, reason) = (closed.connection, closed.reason);
-        self.owed.lose(gone);
+        self.unsent.lose(gone);
         let members = &self.dispatch.members;
         self.receives.lose(net, gone, |member, rank| {
             let detail = reason.to_string();
@@ -278,7 +277,7 @@ impl ProgressService for CollectiveService {
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
-        self.receives.use_connection(connection) || self.owed.use_connection(connection)
+        self.receives.use_connection(connection) || self.unsent.use_connection(connection)
     }
 
     /// Returns whether this endpoint has members. A round is not repeated after a loss, so no
@@ -300,5 +299,42 @@ impl ProgressService for CollectiveService {
                 CollectiveCommand::Write(_) | CollectiveCommand::Leave(..) => {}
             }
         }
+    }
+}
+
+/// Chunks that members here were cleared to send and have not sent: their number, by connection and
+/// member. None is 0.
+#[derive(Default)]
+struct UnsentChunks(HashMap<(ConnectionId, u64), u32>);
+
+impl UnsentChunks {
+    /// Notes that a member was cleared to send `chunks` chunks, at least one.
+    fn cleared(&mut self, connection: ConnectionId, member: u64, chunks: u32) {
+        *self.0.entry((connection, member)).or_default() += chunks;
+    }
+
+    /// Notes that a member has sent a chunk.
+    fn sent(&mut self, connection: ConnectionId, member: u64) {
+        if let Some(unsent) = self.0.get_mut(&(connection, member)) {
+            *unsent = unsent.saturating_sub(1);
+            if *unsent == 0 {
+                self.0.remove(&(connection, member));
+            }
+        }
+    }
+
+    /// Forgets a member that leaves.
+    fn leave(&mut self, member: u64) {
+        self.0.retain(|(_, own), _| *own != member);
+    }
+
+    /// Forgets a connection that has ended.
+    fn lose(&mut self, connection: ConnectionId) {
+        self.0.retain(|(at, _), _| *at != connection);
+    }
+
+    /// Returns whether chunks are to be sent on a connection.
+    fn use_connection(&self, connection: ConnectionId) -> bool {
+        self.0.keys().any(|(at, _)| *at == connection)
     }
 }

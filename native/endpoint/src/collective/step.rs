@@ -44,7 +44,7 @@ impl PartTransfer {
 pub(super) struct OutgoingPart {
     pub(super) part: PartTransfer,
     /// It has sent CLEAR_TO_SEND, if only to say that it needs nothing.
-    pub(super) heard: bool,
+    pub(super) is_cleared: bool,
 }
 
 /// A part that comes from a partner.
@@ -87,7 +87,7 @@ impl MemberStep {
             .sends(step, rank)
             .map(|transfer| OutgoingPart {
                 part: part(transfer.to, transfer.part),
-                heard: false,
+                is_cleared: false,
             })
             .collect();
         debug_assert!(
@@ -120,7 +120,7 @@ impl MemberStep {
             && self
                 .outgoing
                 .iter()
-                .all(|o| o.heard && o.part.done == o.part.chunks())
+                .all(|o| o.is_cleared && o.part.done == o.part.chunks())
     }
 
     /// Chunks that memory is out for.
@@ -172,7 +172,7 @@ impl MemberStep {
         let to = self
             .outgoing
             .iter()
-            .filter(|o| !o.heard || o.part.done < o.part.chunks())
+            .filter(|o| !o.is_cleared || o.part.done < o.part.chunks())
             .map(|o| o.part.partner);
         let mut ranks: Vec<u32> = from.chain(to).collect();
         ranks.sort_unstable();

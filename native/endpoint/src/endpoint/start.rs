@@ -3,7 +3,7 @@
 use super::fabrics::{open_fabrics, Fabrics};
 use super::{Endpoint, EndpointError};
 use crate::collective::{self, CollectiveService, Dispatch};
-use crate::command::{CommandHandler, CommandQueue, CommandService, SentCommand};
+use crate::command::{CommandHandler, CommandInput, CommandQueue, CommandService};
 use crate::config::Config;
 use crate::counters::EndpointCounters;
 use crate::fetch::{self, FetchService, PlaceInOrder, RequestQueue};
@@ -205,7 +205,7 @@ impl Endpoint {
         );
         let command = CommandService::new(
             Arc::clone(&self.commands),
-            thread.command.1,
+            thread.command,
             handler,
             Arc::clone(counters),
         );
@@ -239,7 +239,7 @@ struct Thread {
         Inbox<collective::CollectiveCommand>,
         Receiver<collective::CollectiveCommand>,
     ),
-    command: (Inbox<SentCommand>, Receiver<SentCommand>),
+    command: (Inbox<CommandInput>, Receiver<CommandInput>),
 }
 
 impl Thread {

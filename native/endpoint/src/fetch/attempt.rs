@@ -58,7 +58,7 @@ pub(super) struct Attempt {
     offered: OfferedBuffers,
     /// The time at which the attempt fails unless something arrives for it first.
     pub(super) deadline: Instant,
-    /// The time of its entry in `FetchService::deadlines`.
+    /// The time of its entry among the deadlines of [`Attempts`](super::attempts::Attempts).
     pub(super) look_at: Instant,
     /// The time at which it began to wait for arena memory with no buffer offered and no read
     /// posted. While it waits, it has no deadline.

@@ -2,7 +2,8 @@
 
 use super::attempt::Attempt;
 use crate::deadlines::Deadlines;
-use faro_sync::HashMap;
+use crate::limits::MEMORY_WAIT;
+use faro_sync::{clock, HashMap};
 use std::time::Instant;
 
 /// Attempts by id on the wire, which is different for each attempt.
@@ -32,7 +33,8 @@ impl Attempts {
         let id = self.next_id;
         self.next_id += 1;
         self.deadlines.put(attempt.look_at, id);
-        self.by_request.insert(attempt.request.id, id);
+        let before = self.by_request.insert(attempt.request.id, id);
+        debug_assert_eq!(before, None, "a request has one attempt at a time");
         self.by_id.insert(id, attempt);
         id
     }
@@ -52,6 +54,7 @@ impl Attempts {
 
     /// Ends a `take_out`.
     pub(super) fn put_in(&mut self, id: u64, attempt: Attempt) {
+        debug_assert_eq!(self.of_request(attempt.request.id), Some(id));
         self.by_id.insert(id, attempt);
     }
 
@@ -78,11 +81,6 @@ impl Attempts {
         self.by_id.values()
     }
 
-    /// Returns the ids of all attempts, in no order.
-    pub(super) fn ids(&self) -> impl Iterator<Item = u64> + '_ {
-        self.by_id.keys().copied()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.by_id.is_empty()
     }
@@ -100,14 +98,20 @@ impl Attempts {
         }
     }
 
-    /// Looks at an attempt at that time, if it is earlier than planned.
-    pub(super) fn look_earlier(&mut self, id: u64, at: Instant) {
-        if let Some(attempt) = self.by_id.get_mut(&id) {
-            if at < attempt.look_at {
-                self.deadlines.remove(attempt.look_at, id);
-                attempt.look_at = at;
-                self.deadlines.put(at, id);
-            }
+    /// Notes that an attempt waits for arena memory. It has no deadline until it has the memory.
+    pub(super) fn starve(&mut self, id: u64) {
+        let starving = self.by_id.get_mut(&id);
+        let Some(attempt) = starving.filter(|a| a.starved_since.is_none()) else {
+            return;
+        };
+        let now = clock::now();
+        attempt.starved_since = Some(now);
+        attempt.request.starved_since.get_or_insert(now);
+        let at = now + MEMORY_WAIT.min(attempt.request.idle_timeout / 2);
+        if at < attempt.look_at {
+            self.deadlines.remove(attempt.look_at, id);
+            attempt.look_at = at;
+            self.deadlines.put(at, id);
         }
     }
 }

@@ -66,7 +66,7 @@ impl BusyServers {
     }
 
     /// Notes that the server has accepted a request.
-    pub(super) fn taken(&mut self, endpoint: EndpointId) {
+    pub(super) fn accepted(&mut self, endpoint: EndpointId) {
         if let Some(line) = self.0.get_mut(&endpoint) {
             line.refusals = 0;
         }

@@ -14,9 +14,12 @@
 //! KiB with 2 GiB (1.6 %). One read per slice would move fewer bytes with up to 16 more requests.
 
 use super::checksum::{ChecksumMismatch, RunningChecksum};
+use super::deliver::Stream;
+use super::pulls::NotPosted;
 use crate::limits::PULL_WINDOW_BYTES;
+use crate::memory::Memory;
 use faro_fabric::RemoteRange;
-use faro_pool::{Lease, PAGE_BYTES};
+use faro_pool::{Lease, Purpose, PAGE_BYTES};
 use faro_wire::message::{OfferedSlice, ReadOffer, VERSION_BYTES};
 use faro_wire::WireError;
 use std::collections::VecDeque;
@@ -38,9 +41,9 @@ pub(super) struct Pull {
     batch: Vec<SliceRead>,
     /// The lease for the versions. It is leased before the batch: otherwise attempts that each hold
     /// a batch and need one more lease could wait for each other.
-    pub(super) spare: Option<Lease>,
+    spare: Option<Lease>,
     /// Leases for the next slices, up to the end of a block.
-    pub(super) reserved: VecDeque<Lease>,
+    reserved: VecDeque<Lease>,
     /// Number of bytes of the slices that are no longer in `todo`.
     position: u64,
     /// Token of the read of the versions, while it is posted.
@@ -89,11 +92,6 @@ impl Pull {
         })
     }
 
-    /// Returns the size of a lease that fits the versions of any batch, in bytes.
-    pub(super) fn versions_bytes(&self) -> usize {
-        self.versions.length as usize
-    }
-
     /// Returns whether no read is posted and no batch is incomplete.
     pub(super) fn is_between_batches(&self) -> bool {
         self.batch.is_empty()
@@ -104,8 +102,85 @@ impl Pull {
         self.batch.is_empty() && self.todo.is_empty()
     }
 
+    /// Returns whether the next reads need memory that is not leased yet.
+    pub(super) fn needs_memory(&self) -> bool {
+        self.is_between_batches() && self.reserved.is_empty()
+    }
+
+    /// Leases the memory for the next reads: for the versions, and for slices up to the end of a
+    /// block.
+    ///
+    /// # Errors
+    /// Fails if the arena has no memory for all of it, or never will.
+    pub(super) fn lease(&mut self, stream: &Stream, memory: &Memory) -> Result<(), NotPosted> {
+        if !self.is_between_batches() {
+            return Ok(());
+        }
+        if self.spare.is_none() {
+            let versions = memory.try_lease(self.versions.length as usize, Purpose::Read);
+            self.spare = Some(versions.map_err(NotPosted::of)?);
+        }
+        if self.reserved.is_empty() {
+            let lengths = self.lengths_to(stream.whole_blocks(self.position));
+            let leases = memory.try_lease_each(&lengths, Purpose::Read);
+            self.reserved = leases.map_err(NotPosted::of)?.into();
+        }
+        Ok(())
+    }
+
+    /// Returns the memory that the next reads would have used: an attempt holds none while it waits
+    /// for its peer. Returns false if reads are posted, which need theirs.
+    pub(super) fn give_back(&mut self) -> bool {
+        if self.is_between_batches() {
+            self.reserved.clear();
+            self.spare = None;
+        }
+        self.is_between_batches()
+    }
+
+    /// Posts the reads of the next batch, or of the versions of the batch that has arrived. `post`
+    /// returns the token of a read, or the reason that it was not posted and its lease.
+    ///
+    /// # Errors
+    /// The reason that no read was posted.
+    pub(super) fn post(
+        &mut self,
+        mut post: impl FnMut(RemoteRange, Lease) -> Result<u64, (NotPosted, Lease)>,
+    ) -> Result<(), NotPosted> {
+        if let Some(range) = self.wants_versions() {
+            let target = self.spare.take().ok_or(NotPosted::Impossible)?;
+            let posted = post(range, target);
+            let posted = posted.map_err(|(refused, target)| {
+                self.spare = Some(target);
+                refused
+            });
+            self.versions_token = Some(posted?);
+            return Ok(());
+        }
+        if !self.is_between_batches() {
+            return Ok(());
+        }
+        while let Some(range) = self.next() {
+            let Some(target) = self.reserved.pop_front() else {
+                break;
+            };
+            match post(range, target) {
+                Ok(token) => self.posted(token),
+                Err((refused, target)) => {
+                    self.reserved.push_front(target);
+                    match refused {
+                        // The batch becomes smaller, and the next one takes the rest.
+                        NotPosted::NoRoom if !self.is_between_batches() => break,
+                        _ => return Err(refused),
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the range of the next slice, if it belongs to the current batch.
-    pub(super) fn next(&self) -> Option<RemoteRange> {
+    fn next(&self) -> Option<RemoteRange> {
         let lengths = self.batch.iter().map(|f| u64::from(f.slice.length.get()));
         let slice = self.todo.front()?;
         let with_it = lengths.sum::<u64>() + u64::from(slice.length.get());
@@ -116,13 +191,8 @@ impl Pull {
         })
     }
 
-    /// Returns the number of bytes before the next slice in the stream.
-    pub(super) fn position(&self) -> u64 {
-        self.position
-    }
-
     /// Returns the lengths of the next slices, up to the one that reaches `end` in the stream.
-    pub(super) fn lengths_to(&self, end: u64) -> Vec<usize> {
+    fn lengths_to(&self, end: u64) -> Vec<usize> {
         let mut position = self.position;
         let mut lengths = Vec::new();
         for slice in &self.todo {
@@ -136,7 +206,7 @@ impl Pull {
     }
 
     /// Notes that the slice from `next` is being read under this token.
-    pub(super) fn posted(&mut self, token: u64) {
+    fn posted(&mut self, token: u64) {
         let length = self.todo.front().map_or(0, |slice| slice.length.get());
         self.position += u64::from(length);
         self.batch
@@ -164,7 +234,7 @@ impl Pull {
 
     /// Returns the range of the batch's versions, if the whole batch has arrived and they are not
     /// being read yet.
-    pub(super) fn wants_versions(&self) -> Option<RemoteRange> {
+    fn wants_versions(&self) -> Option<RemoteRange> {
         let here = !self.batch.is_empty() && self.batch.iter().all(|f| f.arrived.is_some());
         if !here || self.versions_token.is_some() {
             return None;
@@ -175,11 +245,6 @@ impl Pull {
             offset: self.versions.offset + u64::from(first * VERSION_BYTES),
             length: (last - first + 1) * VERSION_BYTES,
         })
-    }
-
-    /// Notes that the versions are being read under this token.
-    pub(super) fn versions_posted(&mut self, token: u64) {
-        self.versions_token = Some(token);
     }
 
     /// Ends the batch. Passes the valid slices to `accept`, in order, up to the first that is not

@@ -34,10 +34,10 @@ pub(crate) struct FetchRequest {
     /// True if the server must write the bytes, because the pages that it offered had changed.
     pub(crate) writes_only: bool,
     pub(crate) faults: RequestFaults,
-    pub(crate) busy: Busy,
+    pub(crate) busy: BusyWait,
     /// True if an attempt's buffers were taken from its silent server and no bytes have arrived
     /// since.
-    pub(super) was_taken: bool,
+    pub(super) was_preempted: bool,
     /// The time since which it waits for arena memory, over all attempts on one fabric.
     pub(super) starved_since: Option<Instant>,
     /// The fabric of its last attempt.
@@ -67,8 +67,8 @@ impl FetchRequest {
             idle_timeout,
             writes_only: false,
             faults: RequestFaults::default(),
-            busy: Busy::default(),
-            was_taken: false,
+            busy: BusyWait::default(),
+            was_preempted: false,
             starved_since: None,
             fabric: None,
             sink,
@@ -151,13 +151,13 @@ impl Drop for FetchRequest {
 
 /// The time for which the server has had no room for a request.
 #[derive(Debug, Default)]
-pub(crate) struct Busy {
+pub(crate) struct BusyWait {
     since: Option<Instant>,
     /// True if the request was first in its line and must now be sent before the others.
     pub(super) is_called: bool,
 }
 
-impl Busy {
+impl BusyWait {
     /// Notes that the request waits for room at the server. The time counts from the first call.
     pub(super) fn waits(&mut self, now: Instant) {
         self.since.get_or_insert(now);
@@ -170,7 +170,7 @@ impl Busy {
     }
 
     /// Notes that the server has accepted the request.
-    pub(super) fn taken(&mut self) {
+    pub(super) fn accepted(&mut self) {
         *self = Self::default();
     }
 }
@@ -218,7 +218,7 @@ mod tests {
         let since = Some(clock::now());
         request.starved_since = since;
         request.goes_over(FabricKind::Verbs);
-        assert_eq!(request.starved_since, since, "put back on the same one");
+        assert_eq!(request.starved_since, since, "requeued on the same one");
         request.goes_over(FabricKind::Tcp);
         assert_eq!(request.starved_since, None);
         request.ended();

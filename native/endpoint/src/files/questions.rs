@@ -1,12 +1,12 @@
 //! The map outputs that Java was asked for, and what waits for each answer.
 //!
 //! A question counts for the peer that asked it first; others that want the same output wait with it for nothing. What a
-//! peer may have open is bounded, and what all guests together may have open: so one that asks for invented outputs does
+//! peer may have open is bounded, and what all unknown peers together may have open: so one that asks for invented outputs does
 //! not shut the others out, whatever ids it makes for itself (see [`QuotaKey`]).
 
 use super::output::Output;
 use crate::limits::{MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER};
-use crate::quota_key::{QuotaKey, GUESTS_SHARE};
+use crate::quota_key::{QuotaKey, UNKNOWN_PEERS_SHARE};
 use crossbeam_channel::{Receiver, Sender};
 use faro_fabric::EndpointId;
 use faro_sync::{clock, lock, HashMap};
@@ -46,8 +46,8 @@ struct OpenQuestion {
     questions: HashMap<OutputId, OutputQuestion>,
     /// Number of questions of each peer. No entry is zero.
     of_peer: HashMap<EndpointId, usize>,
-    /// Number of questions of guests.
-    of_guests: usize,
+    /// Number of questions of unknown peers.
+    of_unknown: usize,
 }
 
 impl OpenQuestion {
@@ -55,13 +55,13 @@ impl OpenQuestion {
         let of_peer = self.of_peer.get(&peer.endpoint).copied().unwrap_or(0);
         self.questions.len() < MAX_UNRESOLVED
             && of_peer < MAX_UNRESOLVED_OF_PEER
-            && !(peer.is_guest && self.of_guests >= MAX_UNRESOLVED / GUESTS_SHARE)
+            && !(peer.is_unknown && self.of_unknown >= MAX_UNRESOLVED / UNKNOWN_PEERS_SHARE)
     }
 
     /// Removes a question.
     fn close(&mut self, id: OutputId) -> Option<OutputQuestion> {
         let question = self.questions.remove(&id)?;
-        self.of_guests -= usize::from(question.peer.is_guest);
+        self.of_unknown -= usize::from(question.peer.is_unknown);
         if let Entry::Occupied(mut of_peer) = self.of_peer.entry(question.peer.endpoint) {
             *of_peer.get_mut() -= 1;
             if *of_peer.get() == 0 {
@@ -112,7 +112,7 @@ impl Questions {
             waiting: vec![resume()],
         };
         open.questions.insert(id, question);
-        open.of_guests += usize::from(peer.is_guest);
+        open.of_unknown += usize::from(peer.is_unknown);
         *open.of_peer.entry(peer.endpoint).or_default() += 1;
         QuestionResult::Waiting
     }

@@ -2,7 +2,7 @@
 
 use super::connections::LinkState;
 use super::Net;
-use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_GUEST_CONNECTIONS};
+use crate::limits::{MAX_CONNECTIONS_OF_PEER, MAX_UNKNOWN_PEER_CONNECTIONS};
 use faro_fabric::{CloseReason, ConnectionId, EndpointId, Event, FabricError};
 use faro_sync::clock;
 use std::time::Duration;
@@ -66,25 +66,25 @@ impl Net {
         self.count();
     }
 
-    /// Closes a connection if the peer that has made another one, or guests together, have more than their share.
+    /// Closes a connection if the peer that has made another one, or all unknown peers together, have more than their share.
     fn hold_to_shares(&mut self, connection: ConnectionId, endpoint: EndpointId) {
-        let is_guest = self.payer(endpoint).is_guest;
+        let is_unknown = self.quota_key(endpoint).is_unknown;
         let mut close = |connection, what, limit: usize| {
             let limit = limit as u64;
             let reason = CloseReason::Bound { what, limit };
             self.fabric.disconnect(connection, reason);
         };
-        if let Some(oldest) = self.accepted.came(endpoint, connection, is_guest) {
+        if let Some(oldest) = self.accepted.came(endpoint, connection, is_unknown) {
             let what = "connections that one peer has made";
             close(oldest, what, MAX_CONNECTIONS_OF_PEER);
         }
         let peers = &self.peers;
-        let guests = self
+        let unknown = self
             .accepted
-            .too_many_guests(|endpoint| !peers.has_card_of(endpoint));
-        if let Some(unused) = self.idleness.least_used(&guests) {
+            .too_many_unknown(|endpoint| !peers.has_card_of(endpoint));
+        if let Some(unused) = self.idleness.least_used(&unknown) {
             let what = "connections of peers whose card is not here";
-            close(unused, what, MAX_GUEST_CONNECTIONS);
+            close(unused, what, MAX_UNKNOWN_PEER_CONNECTIONS);
             if let Some(endpoint) = self.connections.endpoint_of(unused) {
                 self.accepted.ended(endpoint, unused);
             }

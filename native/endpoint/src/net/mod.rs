@@ -6,7 +6,7 @@
 //!     ▼
 //!   Net ── connections   which connection a message to an endpoint takes
 //!    ├──── outbox        posts that the fabric has no room for yet
-//!    ├──── guests        how many connections peers may hold that they have made
+//!    ├──── accepted_connections   how many connections peers may hold that they have made
 //!    ├──── idle          when each connection was last used
 //!    ├──── peers         the peers that are known by their cards
 //!    │     ├─ card_routes   the routes and the identity that a card gives
@@ -20,12 +20,12 @@
 //! thread; the peer table is shared by all. `event_loop` has the operations that the thread's event
 //! loop needs and no service does.
 
+mod accepted_connections;
 mod card_routes;
 mod connections;
 #[cfg(test)]
 mod connections_model;
 mod event_loop;
-mod guests;
 mod idle;
 mod inbox;
 mod outbox;
@@ -43,6 +43,7 @@ pub(crate) use service::{ClosedConnection, MessageSource, ProgressService};
 
 use crate::counters::EndpointCounters;
 use crate::quota_key::QuotaKey;
+use accepted_connections::AcceptedConnections;
 use connections::PeerConnections;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Exposure, Fabric, FabricError, FabricKind, Message,
@@ -51,7 +52,6 @@ use faro_fabric::{
 use faro_pool::Lease;
 use faro_sync::clock;
 use faro_wire::message::{ToClient, ToCommands, ToMember, ToServer};
-use guests::AcceptedConnections;
 use idle::Idleness;
 use outbox::{Outbox, Post};
 use std::sync::Arc;
@@ -215,10 +215,13 @@ impl Net {
         self.peers.back_off(endpoint, self.kind(), cause);
     }
 
-    /// Returns who pays for work for that endpoint: itself, or the guests as long as its card is not here.
-    pub(crate) fn payer(&self, endpoint: EndpointId) -> QuotaKey {
-        let is_guest = !self.peers.has_card_of(endpoint);
-        QuotaKey { endpoint, is_guest }
+    /// Returns the peer that work for that endpoint counts for. It is unknown as long as its card is not here.
+    pub(crate) fn quota_key(&self, endpoint: EndpointId) -> QuotaKey {
+        let is_unknown = !self.peers.has_card_of(endpoint);
+        QuotaKey {
+            endpoint,
+            is_unknown,
+        }
     }
 
     /// Returns the other end of a connection, until it is closed.

@@ -4,10 +4,10 @@
 //! the bound, which all progress threads of an endpoint share, a request is answered `Busy`, and its
 //! client asks again. No peer may take more than a quarter, however many connections it has, and none that
 //! has some may take more than it leaves free: so there is room for one that has less, and clients that
-//! hear at once of room do not shut out those that ask now and then. Guests together may take half: see
+//! hear at once of room do not shut out those that ask now and then. Unknown peers together may take half: see
 //! [`QuotaKey`].
 
-use crate::quota_key::{QuotaKey, GUESTS_SHARE};
+use crate::quota_key::{QuotaKey, UNKNOWN_PEERS_SHARE};
 use faro_fabric::EndpointId;
 use faro_sync::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,8 +28,8 @@ pub(super) struct ServeBudget {
     of_all: Arc<AtomicU64>,
     /// Bytes of this thread.
     held: usize,
-    /// Bytes of guests.
-    of_guests: usize,
+    /// Bytes of unknown peers.
+    of_unknown: usize,
     /// No entry is zero.
     by_peer: HashMap<EndpointId, PeerCharge>,
 }
@@ -38,8 +38,8 @@ pub(super) struct ServeBudget {
 #[derive(Debug, Clone, Copy)]
 struct PeerCharge {
     bytes: usize,
-    /// It was a guest when it had nothing.
-    is_guest: bool,
+    /// It was unknown when it had nothing.
+    is_unknown: bool,
 }
 
 /// Returns the bytes that a request takes.
@@ -58,7 +58,7 @@ impl ServeBudget {
             limit,
             of_all,
             held: 0,
-            of_guests: 0,
+            of_unknown: 0,
             by_peer: HashMap::default(),
         }
     }
@@ -70,20 +70,26 @@ impl ServeBudget {
 
     /// Takes `bytes` for a request of that peer. Returns false if the bound is reached. A request
     /// that is larger than a peer's share is taken if the peer has no other, one larger than the
-    /// guests' share if they have no other, and one larger than the rest of the bound if this
+    /// unknown peers' share if they have no other, and one larger than the rest of the bound if this
     /// thread has no other.
     pub(super) fn take(&mut self, peer: QuotaKey, bytes: usize) -> bool {
-        let QuotaKey { endpoint, is_guest } = peer;
-        let nothing = PeerCharge { bytes: 0, is_guest };
+        let QuotaKey {
+            endpoint,
+            is_unknown,
+        } = peer;
+        let nothing = PeerCharge {
+            bytes: 0,
+            is_unknown,
+        };
         let held = self.by_peer.get(&endpoint).copied().unwrap_or(nothing);
         let free = self
             .limit
             .saturating_sub(self.of_all.load(Ordering::Relaxed) as usize);
         let share = held.bytes == 0 || held.bytes + bytes <= free.min(self.limit / 4);
-        let guests = !held.is_guest
-            || self.of_guests == 0
-            || self.of_guests + bytes <= self.limit / GUESTS_SHARE;
-        if !share || !guests || !self.reserve(bytes) {
+        let unknown = !held.is_unknown
+            || self.of_unknown == 0
+            || self.of_unknown + bytes <= self.limit / UNKNOWN_PEERS_SHARE;
+        if !share || !unknown || !self.reserve(bytes) {
             return false;
         }
         self.held += bytes;
@@ -98,8 +104,8 @@ impl ServeBudget {
             return 0;
         };
         held.bytes += bytes;
-        if held.is_guest {
-            self.of_guests += bytes;
+        if held.is_unknown {
+            self.of_unknown += bytes;
         }
         held.bytes
     }
@@ -133,8 +139,8 @@ impl ServeBudget {
         };
         let given = bytes.min(held.bytes);
         held.bytes -= given;
-        if held.is_guest {
-            self.of_guests = self.of_guests.saturating_sub(given);
+        if held.is_unknown {
+            self.of_unknown = self.of_unknown.saturating_sub(given);
         }
         if held.bytes == 0 {
             self.by_peer.remove(&peer);
@@ -145,7 +151,7 @@ impl ServeBudget {
     pub(super) fn clear(&mut self) {
         self.of_all.fetch_sub(self.held as u64, Ordering::Relaxed);
         self.held = 0;
-        self.of_guests = 0;
+        self.of_unknown = 0;
         self.by_peer.clear();
     }
 }
@@ -235,21 +241,24 @@ mod tests {
     }
 
     #[test]
-    fn guests_leave_half_to_peers_whose_card_is_here() {
+    fn unknown_peers_leave_half_to_peers_whose_card_is_here() {
         let mut budget = budget(1_000);
-        for guest in 10..19 {
-            let first = budget.take(QuotaKey::guest(guest), 100);
-            assert_eq!(first, guest < 15, "{guest}");
+        for peer in 10..19 {
+            let first = budget.take(QuotaKey::unknown(peer), 100);
+            assert_eq!(first, peer < 15, "{peer}");
         }
         assert!(budget.take(peer(A), 250) && budget.take(peer(2), 250));
         budget.give(10, 100);
         assert!(
-            budget.take(QuotaKey::guest(18), 100),
+            budget.take(QuotaKey::unknown(18), 100),
             "what one has returned"
         );
         // Its card has come meanwhile.
         budget.give(11, 100);
         assert!(budget.take(peer(11), 100));
-        assert!(budget.take(QuotaKey::guest(17), 0), "the guests have 400");
+        assert!(
+            budget.take(QuotaKey::unknown(17), 0),
+            "the unknown peers have 400"
+        );
     }
 }

@@ -6,7 +6,8 @@
 //! revoked, a few at a time.
 
 use super::offer::ResidentSlice;
-use crate::limits::MAX_EXPOSED;
+use crate::limits::{MAX_EXPOSED, RECALLED_PAGES};
+use crate::memory::Memory;
 use crate::net::Net;
 use faro_fabric::{ConnectionId, Exposure, RemoteRange};
 use faro_pool::Lease;
@@ -16,30 +17,46 @@ use std::sync::Arc;
 
 /// Pages that one peer may read.
 #[derive(Default)]
-struct ToPeer {
+struct PeerExposures {
     versions: Option<RemoteRange>,
     /// The exposed ranges by the address of the page (or mapping), which is kept as long as it is exposed.
     pages: HashMap<usize, RemoteRange>,
 }
 
 /// The exposed pages of one progress thread, by connection.
-#[derive(Default)]
 pub(super) struct ExposedPages {
-    peers: HashMap<ConnectionId, ToPeer>,
+    memory: Arc<Memory>,
+    peers: HashMap<ConnectionId, PeerExposures>,
+    /// The shortage of the arena for which pages were last revoked.
+    shortage: u64,
+    /// The recall of everything for which everything was last revoked.
+    #[cfg(feature = "research")]
+    recall: u64,
     /// The log has a line about a device that does not register what it is asked to.
     warned: bool,
 }
 
 impl ExposedPages {
+    pub(super) fn new(memory: Arc<Memory>) -> Self {
+        Self {
+            peers: HashMap::default(),
+            shortage: memory.shortages(),
+            #[cfg(feature = "research")]
+            recall: memory.recalls(),
+            memory,
+            warned: false,
+        }
+    }
+
     /// Exposes `slices` so that the peer can read them; returns `None` if not all of them can be
     /// exposed.
     pub(super) fn offer(
         &mut self,
         net: &mut Net,
         connection: ConnectionId,
-        versions: &Arc<Lease>,
         slices: &[ResidentSlice],
     ) -> Option<ReadOffer> {
+        let versions = self.memory.cache.versions()?;
         let to = self.peers.entry(connection).or_default();
         let versions = match to.versions {
             Some(range) => range,
@@ -100,9 +117,25 @@ impl ExposedPages {
         }
     }
 
+    /// Revokes what was recalled since the last call: pages with the least used chunks, if the arena is
+    /// short.
+    pub(super) fn recall(&mut self, net: &mut Net) {
+        #[cfg(feature = "research")]
+        if self.recall != self.memory.recalls() {
+            self.recall = self.memory.recalls();
+            self.revoke_all(net);
+        }
+        let shortages = self.memory.shortages();
+        if shortages != self.shortage {
+            self.shortage = shortages;
+            let pages = self.memory.cache.shown_pages(RECALLED_PAGES);
+            self.revoke_pages(net, &pages);
+        }
+    }
+
     /// Revokes everything. Posted reads end `Refused`, and their bytes are written instead.
     #[cfg(feature = "research")]
-    pub(super) fn revoke_all(&mut self, net: &mut Net) {
+    fn revoke_all(&mut self, net: &mut Net) {
         for connection in self.peers.keys().copied().collect::<Vec<_>>() {
             self.revoke(net, connection);
         }
@@ -110,7 +143,7 @@ impl ExposedPages {
 
     /// Revokes the pages at these addresses for all peers. Posted reads end `Refused`, and their
     /// bytes are written instead.
-    pub(super) fn revoke_pages(&mut self, net: &mut Net, addresses: &[usize]) {
+    fn revoke_pages(&mut self, net: &mut Net, addresses: &[usize]) {
         for to in self.peers.values_mut() {
             for address in addresses {
                 if let Some(range) = to.pages.remove(address) {

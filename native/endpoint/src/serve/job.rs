@@ -238,7 +238,7 @@ impl ServeJob {
             match self.content.read(bytes, memory, sleep) {
                 Ok(true) => {}
                 Ok(false) if filled.is_empty() => {
-                    self.memory.put_back(lease);
+                    self.memory.keep(lease);
                     return JobTurn::Cold;
                 }
                 Ok(false) => break,
@@ -271,7 +271,7 @@ impl ServeJob {
                 format!("map outputs were replaced {MAX_LOOKUPS} times during one request");
             return JobTurn::Broken { detail };
         }
-        self.buffers.put_back(filled);
+        self.buffers.unfill(filled);
         // If one output is gone, others may be too: all are checked now, instead of one in each
         // turn.
         let located = self.content.take_outputs().into_iter();

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 /// The turns of one peer. None is empty.
 #[derive(Default)]
-struct OfPeer {
+struct PeerTurns {
     waiting: VecDeque<u64>,
     /// It is in the ring.
     in_ring: bool,
@@ -23,8 +23,10 @@ struct OfPeer {
 /// The turns that wait for memory, by their serial numbers.
 #[derive(Default)]
 pub(super) struct MemoryQueue {
-    peers: HashMap<EndpointId, OfPeer>,
+    peers: HashMap<EndpointId, PeerTurns>,
     ring: VecDeque<EndpointId>,
+    /// The arena has refused memory to the next turn: it is asked again when some has returned.
+    is_arena_empty: bool,
 }
 
 impl MemoryQueue {
@@ -41,9 +43,9 @@ impl MemoryQueue {
         }
     }
 
-    /// Returns the next turn, and its peer.
+    /// Returns the next turn that may get memory, and its peer.
     pub(super) fn first(&self) -> Option<(EndpointId, u64)> {
-        let peer = self.ring.front()?;
+        let peer = self.ring.front().filter(|_| !self.is_arena_empty)?;
         let serial = self.peers.get(peer)?.waiting.front()?;
         Some((*peer, *serial))
     }
@@ -71,6 +73,16 @@ impl MemoryQueue {
         }
     }
 
+    /// Notes that the arena has no memory.
+    pub(super) fn arena_is_empty(&mut self) {
+        self.is_arena_empty = true;
+    }
+
+    /// Notes that memory has returned to the arena.
+    pub(super) fn arena_has_room(&mut self) {
+        self.is_arena_empty = false;
+    }
+
     /// Notes that a peer took bytes, so that it may have less than its share.
     pub(super) fn has_room(&mut self, peer: EndpointId) {
         if let Some(of_peer) = self.peers.get_mut(&peer) {
@@ -80,8 +92,9 @@ impl MemoryQueue {
         }
     }
 
-    /// Notes that any peer may have less than its share.
+    /// Notes that any peer may have less than its share, and that the arena may have memory.
     pub(super) fn all_have_room(&mut self) {
+        self.is_arena_empty = false;
         for (peer, of_peer) in &mut self.peers {
             if !std::mem::replace(&mut of_peer.in_ring, true) {
                 self.ring.push_back(*peer);

@@ -9,8 +9,6 @@
 
 mod budget;
 mod content;
-mod due_turns;
-mod entry;
 mod exposed;
 mod io;
 mod job;
@@ -18,12 +16,11 @@ mod lookup;
 mod memory_queue;
 mod offer;
 mod remote_buffers;
-mod requests;
 mod response;
+mod served_fetches;
 mod service;
 mod stage;
 mod turn_memory;
-mod turns;
 mod work;
 
 pub(crate) use io::IoPool;

@@ -79,7 +79,7 @@ impl RemoteBuffers {
     }
 
     /// The last buffers that were filled are unused again.
-    pub(super) fn put_back(&mut self, filled: Vec<FilledBuffer>) {
+    pub(super) fn unfill(&mut self, filled: Vec<FilledBuffer>) {
         self.next = self.next.wrapping_sub(filled.len() as u32);
         for buffer in filled.into_iter().rev() {
             self.waiting.push_front(buffer.target);

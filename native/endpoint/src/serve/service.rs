@@ -1,57 +1,50 @@
-//! The fetches that one progress thread serves.
+//! The fetches that one progress thread serves: what each event means for them.
 
-use super::budget::ServeBudget;
-use super::entry::FetchEntry;
+use super::budget::{bytes_of_buffers, bytes_of_request};
 use super::exposed::ExposedPages;
+use super::job::{JobTurn, ServeJob};
 use super::memory_queue::MemoryQueue;
-use super::stage::Stage;
+use super::offer::ResidentSlice;
+use super::remote_buffers::FilledBuffer;
+use super::served_fetches::{ServedFetch, ServedFetches};
+use super::stage::{Buffers, PermittedStep, Stage};
 use super::work::ReturnedWork;
 use super::IoPool;
 use crate::counters::EndpointCounters;
-use crate::deadlines::Deadlines;
-use crate::limits::RECALLED_PAGES;
-use crate::memory::Memory;
-use crate::net::{ClosedConnection, Inbox, MessageSource, Net, ProgressService};
+use crate::limits::{
+    BUSY_RETRY, MAX_BUFFERS_HELD, MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER, WRITE_WINDOW,
+};
+use crate::memory::{Memory, NoLease, Staging};
+use crate::net::{ClosedConnection, EncodedMessage, Inbox, MessageSource, Net, ProgressService};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
-use faro_fabric::{ConnectionId, EndpointId, Outcome};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome, RemoteRange, Write};
 use faro_sync::{clock, HashMap};
-use faro_wire::message::{Failed, FailureCode, ToClient, ToServer};
+use faro_wire::message::{
+    DataWritten, Failed, FailureCode, Fetch, MoreBuffers, ToClient, ToServer, WrittenBuffer,
+};
 use faro_wire::WireError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The server's side of all fetches of one progress thread.
 pub(crate) struct ServeService {
-    pub(super) io: Arc<IoPool>,
+    io: Arc<IoPool>,
     /// Inbox to which I/O threads return jobs.
-    pub(super) inbox: Inbox<ReturnedWork>,
+    inbox: Inbox<ReturnedWork>,
     returned: Receiver<ReturnedWork>,
-    pub(super) counters: Arc<EndpointCounters>,
-    pub(super) memory: Arc<Memory>,
-    pub(super) exposed: ExposedPages,
-    /// The shortage of the arena for which pages of `exposed` were last revoked.
-    shortage: u64,
-    /// The recall of everything for which `exposed` was last revoked.
-    #[cfg(feature = "research")]
-    recall: u64,
+    counters: Arc<EndpointCounters>,
+    memory: Arc<Memory>,
+    fetches: ServedFetches,
+    exposed: ExposedPages,
     /// Turns that wait for their peer's permit.
-    pub(super) schedule: ServerQueue,
-    /// Jobs by serial number.
-    pub(super) entries: HashMap<u64, FetchEntry>,
-    /// The serial numbers of those that clients may still name.
-    pub(super) by_request: HashMap<(ConnectionId, u64), u64>,
-    pub(super) budget: ServeBudget,
-    pub(super) deadlines: Deadlines,
+    schedule: ServerQueue,
     /// Turns that have their permit and wait for memory.
-    pub(super) starved: MemoryQueue,
-    /// The arena has refused memory to the first of them: it is asked again when some has returned.
-    pub(super) arena_is_empty: bool,
+    starved: MemoryQueue,
     /// The time at which each connected peer last took bytes.
-    pub(super) taken: HashMap<EndpointId, Instant>,
+    taken: HashMap<EndpointId, Instant>,
     /// Time for which a peer may take no bytes, whatever it asks for.
-    pub(super) longest_wait: Duration,
-    pub(super) next_serial: u64,
+    longest_wait: Duration,
 }
 
 impl ServeService {
@@ -63,62 +56,404 @@ impl ServeService {
         schedule: ServerQueue,
         longest_wait: Duration,
     ) -> Self {
-        let budget = ServeBudget::new(
-            memory.request_limit as usize,
-            Arc::clone(&memory.request_bytes),
-        );
         Self {
             io,
             inbox,
             returned,
             counters,
-            shortage: memory.shortages(),
-            #[cfg(feature = "research")]
-            recall: memory.recalls(),
+            fetches: ServedFetches::new(&memory),
+            exposed: ExposedPages::new(Arc::clone(&memory)),
             memory,
-            exposed: ExposedPages::default(),
             schedule,
-            entries: HashMap::default(),
-            by_request: HashMap::default(),
-            budget,
-            deadlines: Deadlines::default(),
             starved: MemoryQueue::default(),
-            arena_is_empty: false,
             taken: HashMap::default(),
             longest_wait,
-            next_serial: 0,
         }
     }
 
-    /// Ends a fetch that the client can no longer name: all its bytes are in posted writes.
-    pub(super) fn drain(&mut self, serial: u64) {
-        let Some(entry) = self.entries.get_mut(&serial) else {
+    fn fetch(
+        &mut self,
+        net: &mut Net,
+        source: MessageSource,
+        request: u64,
+        fetch: Fetch,
+    ) -> Result<(), WireError> {
+        let MessageSource {
+            connection,
+            endpoint,
+        } = source;
+        if self.fetches.serial((connection, request)).is_some() {
+            return Err(WireError::BadValue {
+                what: "request id of FETCH (in use)",
+                got: request,
+            });
+        }
+        let peer = net.quota_key(endpoint);
+        let bytes = bytes_of_request(fetch.blocks.len(), fetch.buffers.len());
+        let serial = match self.fetches.begin(peer, bytes) {
+            Ok(serial) => serial,
+            Err(detail) => {
+                self.refuse(net, connection, request, detail);
+                return Ok(());
+            }
+        };
+        let now = clock::now();
+        let wanted = Duration::from_millis(u64::from(fetch.deadline_ms));
+        let idle_timeout = wanted.min(self.longest_wait);
+        let account = self.memory.account_of(endpoint);
+        let job = match ServeJob::new(serial, peer, account, fetch) {
+            Ok(job) => Box::new(job),
+            Err(error) => {
+                self.fetches.abandon(endpoint, bytes);
+                return Err(error);
+            }
+        };
+        let due = self.schedule.submit(endpoint, serial, now);
+        let (stage, at_once) = match due.contains(&serial) {
+            true => (Stage::running(), Some(job)),
+            false => {
+                if self.memory.staging == Staging::Planned {
+                    self.io.prefetch_for(&job);
+                }
+                (Stage::Queued(job), None)
+            }
+        };
+        let entry = ServedFetch {
+            connection,
+            endpoint,
+            request,
+            stage,
+            writes: 0,
+            idle_timeout,
+            deadline: now + idle_timeout,
+            look_at: now + idle_timeout,
+            bytes,
+        };
+        self.fetches.insert(serial, entry);
+        self.counters.served_requests.add(1);
+        self.start_turns(due);
+        if let Some(mut job) = at_once {
+            job.may_lease(!self.starved.must_wait(endpoint));
+            match self.io.at_once(job) {
+                Ok((job, turn)) => self.on_turn(net, job, turn),
+                Err(job) => self.io.submit(job, &self.inbox),
+            }
+        }
+        Ok(())
+    }
+
+    fn more_buffers(
+        &mut self,
+        key: (ConnectionId, u64),
+        more: MoreBuffers,
+    ) -> Result<(), WireError> {
+        // The request may have ended while the message was on its way.
+        let Some(serial) = self.fetches.serial(key) else {
+            return Ok(());
+        };
+        self.fetches
+            .charge(serial, bytes_of_buffers(more.buffers.len()))?;
+        let Some(entry) = self.fetches.get_mut(serial) else {
+            return Ok(());
+        };
+        let now = clock::now();
+        // A peer that offers memory and takes no bytes into what it has offered makes no progress.
+        if entry.writes == 0 {
+            entry.progress(now);
+        }
+        self.schedule.progress(entry.endpoint, now);
+        match entry.stage.on_buffers(more.buffers) {
+            Buffers::Job(job, buffers) => job.add_buffers(buffers)?,
+            Buffers::Kept(kept) => WireError::check_limit(
+                "buffers of a request",
+                kept as u64,
+                MAX_BUFFERS_HELD as u64,
+            )?,
+            Buffers::NotNeeded => {}
+        }
+        self.advance(serial);
+        Ok(())
+    }
+
+    fn cancel(&mut self, net: &mut Net, (connection, request): (ConnectionId, u64)) {
+        let found = self.fetches.serial((connection, request));
+        let removed = found.and_then(|serial| self.remove(serial));
+        // A client that has read what it was offered waits for no word.
+        if removed.is_some_and(|entry| !matches!(entry.stage, Stage::Offered)) {
+            let (code, detail) = (FailureCode::Cancelled, String::new());
+            fail(net, connection, request, code, detail);
+        }
+    }
+
+    /// Refuses a request, because there is no room for one more: its client asks again later.
+    fn refuse(&mut self, net: &mut Net, connection: ConnectionId, request: u64, detail: String) {
+        self.counters.busy_refusals.add(1);
+        let failed = Failed {
+            code: FailureCode::Busy,
+            retry_ms: BUSY_RETRY.as_millis() as u32,
+            detail,
+        };
+        net.send(connection, request, ToClient::Failed(failed));
+    }
+
+    /// Ends what is past its deadline. A peer that does not take bytes into the buffers it offered is
+    /// disconnected, because pages on their way to it cannot be used again until then.
+    fn remove_overdue(&mut self, net: &mut Net, now: Instant) {
+        while let Some(serial) = self.fetches.due(now) {
+            if let Some(entry) = self.fetches.get_mut(serial) {
+                // A turn that waits for its peer to take the bytes of others waits as long as it does.
+                if matches!(entry.stage, Stage::Starved(_)) {
+                    if let Some(taken) = self.taken.get(&entry.endpoint) {
+                        entry.deadline = entry.deadline.max(*taken + entry.idle_timeout);
+                    }
+                }
+                if entry.deadline > now {
+                    self.fetches.look_again(serial);
+                    continue;
+                }
+            }
+            let Some(entry) = self.remove(serial) else {
+                continue;
+            };
+            if matches!(entry.stage, Stage::Offered) {
+                continue;
+            }
+            let timeout = entry.idle_timeout.as_millis() as u64;
+            if entry.writes > 0 {
+                let what = "milliseconds without progress of a peer that offered buffers";
+                let limit = timeout;
+                net.disconnect(entry.connection, CloseReason::Bound { what, limit });
+                continue;
+            }
+            let detail = format!("no progress for {timeout} ms");
+            let code = FailureCode::DeadlinePassed;
+            fail(net, entry.connection, entry.request, code, detail);
+        }
+    }
+
+    /// Queues the job's next turn if there is something to do and room to do it.
+    fn advance(&mut self, serial: u64) {
+        let Some(entry) = self.fetches.get_mut(serial) else {
             return;
         };
-        self.by_request.remove(&(entry.connection, entry.request));
-        entry.stage.on_last_turn();
-        let endpoint = entry.endpoint;
-        if entry.writes == 0 {
-            self.take_entry(serial);
+        if entry.writes < WRITE_WINDOW && entry.stage.queue(|job| job.can_turn()) {
+            let due = self.schedule.submit(entry.endpoint, serial, clock::now());
+            self.start_turns(due);
+        }
+    }
+
+    /// Starts the turns of fetches that have their permit.
+    fn start_turns(&mut self, due: Vec<u64>) {
+        for serial in due {
+            let Some(entry) = self.fetches.get_mut(serial) else {
+                continue;
+            };
+            match entry.stage.on_permit(|job| !job.is_new()) {
+                PermittedStep::Begins(mut job) => {
+                    job.may_lease(!self.starved.must_wait(entry.endpoint));
+                    self.io.submit(job, &self.inbox);
+                }
+                PermittedStep::Waits => self.starved.push(entry.endpoint, serial),
+                PermittedStep::Nothing => {}
+            }
+        }
+        self.begin_starved();
+    }
+
+    /// Begins the turns that wait for memory, in order, as far as memory allows. After the arena
+    /// has refused, the next return of memory calls `on_memory`; if the peer's share was the
+    /// reason, the next end of its writes does.
+    fn begin_starved(&mut self) {
+        while let Some((_, serial)) = self.starved.first() {
+            let (entry, memory) = (self.fetches.get_mut(serial), &self.memory);
+            let reserved = entry.map(|entry| entry.stage.on_memory(|job| job.reserve(memory)));
+            match reserved {
+                Some(Ok(Some(mut job))) => {
+                    self.starved.first_began();
+                    job.may_lease(false);
+                    self.io.submit(job, &self.inbox);
+                }
+                // A fetch that has ended has removed its turn.
+                None | Some(Ok(None)) => self.starved.first_began(),
+                Some(Err(NoLease::HasItsShare)) => self.starved.first_has_its_share(),
+                Some(Err(NoLease::Arena(_))) => self.starved.arena_is_empty(),
+            }
+        }
+    }
+
+    /// Notes that pages in flight to the peer are free.
+    fn has_room(&mut self, peer: EndpointId) {
+        self.starved.has_room(peer);
+        self.begin_starved();
+    }
+
+    /// Turns and writes of a peer have ended: others may be due.
+    fn ended(&mut self, endpoint: EndpointId, pieces: usize) {
+        if pieces > 0 {
+            let due = self.schedule.ended(endpoint, pieces, clock::now());
+            self.start_turns(due);
+        }
+    }
+
+    /// Handles the end of a turn.
+    fn on_turn(&mut self, net: &mut Net, job: Box<ServeJob>, turn: JobTurn) {
+        let serial = job.serial;
+        // Unknown: cancelled, past its deadline, or the connection has closed.
+        let Some(entry) = self.fetches.get_mut(serial) else {
+            return;
+        };
+        let (connection, request, endpoint) = (entry.connection, entry.request, entry.endpoint);
+        match turn {
+            JobTurn::Cold => self.io.submit(job, &self.inbox),
+            JobTurn::Busy => {
+                self.remove(serial);
+                let detail = format!(
+                    "Java has not said where {MAX_UNRESOLVED_OF_PEER} map outputs are that this peer asked for, or \
+                     {MAX_UNRESOLVED} of all peers"
+                );
+                self.refuse(net, connection, request, detail);
+            }
+            JobTurn::Broken { detail } => {
+                self.remove(serial);
+                fail(net, connection, request, FailureCode::Internal, detail);
+            }
+            JobTurn::Offered { response, slices } => self.offer(net, job, response, &slices),
+            JobTurn::Filled {
+                response,
+                filled,
+                last,
+                starved,
+            } => {
+                let buffers = self.write(net, serial, filled);
+                if let Some(response) = response {
+                    net.send(connection, request, response);
+                }
+                if last || !buffers.is_empty() {
+                    let written = DataWritten { buffers, last };
+                    net.send(connection, request, ToClient::DataWritten(written));
+                }
+                match last {
+                    true => {
+                        self.count_served(net, &job);
+                        self.drain(serial);
+                    }
+                    false => self.turned(net, job, starved),
+                }
+            }
+        }
+        // Memory that the turn did not use is free.
+        self.has_room(endpoint);
+    }
+
+    /// Offers the client to read bytes that are all in the chunk cache; the client says when it
+    /// needs nothing more. Bytes that cannot be exposed are written.
+    fn offer(
+        &mut self,
+        net: &mut Net,
+        mut job: Box<ServeJob>,
+        response: EncodedMessage,
+        slices: &[ResidentSlice],
+    ) {
+        let serial = job.serial;
+        let Some(entry) = self.fetches.get_mut(serial) else {
+            return;
+        };
+        let (connection, id, endpoint) = (entry.connection, entry.request, entry.endpoint);
+        let Some(offer) = self.exposed.offer(net, connection, slices) else {
+            job.write_instead(response);
+            return self.io.submit(job, &self.inbox);
+        };
+        net.send(connection, id, ToClient::ReadOffer(offer));
+        net.send(connection, id, response);
+        self.counters.pulls_offered.add(1);
+        self.count_served(net, &job);
+        if let Some(entry) = self.fetches.get_mut(serial) {
+            entry.progress(clock::now());
+            entry.stage.on_offer();
         }
         self.ended(endpoint, 1);
     }
 
-    /// Removes an entry, and what the service has noted of it.
-    fn take_entry(&mut self, serial: u64) -> Option<FetchEntry> {
-        let entry = self.entries.remove(&serial)?;
-        self.deadlines.remove(entry.look_at, serial);
-        self.budget.give(entry.endpoint, entry.bytes);
-        Some(entry)
+    /// Writes what a turn filled into the client's memory. Returns the list for `DATA_WRITTEN`.
+    fn write(
+        &mut self,
+        net: &mut Net,
+        serial: u64,
+        filled: Vec<FilledBuffer>,
+    ) -> Vec<WrittenBuffer> {
+        let Some(entry) = self.fetches.get_mut(serial) else {
+            return Vec::new();
+        };
+        let (connection, count) = (entry.connection, filled.len());
+        entry.writes += count;
+        let mut buffers = Vec::with_capacity(count);
+        for buffer in filled {
+            buffers.push(buffer.written);
+            let write = Write {
+                token: serial,
+                source: buffer.lease,
+                offset: 0,
+                length: buffer.written.length.get() as usize,
+                target: RemoteRange {
+                    key: buffer.target.key.get(),
+                    offset: buffer.target.offset.get(),
+                    length: buffer.target.length.get(),
+                },
+                immediate: None,
+                // A buffer is filled once.
+                last: true,
+            };
+            net.write(connection, write);
+        }
+        self.schedule.posted(entry.endpoint, count);
+        buffers
     }
 
-    pub(super) fn remove(&mut self, serial: u64) -> Option<FetchEntry> {
-        let entry = self.take_entry(serial)?;
-        let key = (entry.connection, entry.request);
-        // A draining fetch is not listed, and its client may have used the id again.
-        if self.by_request.get(&key) == Some(&serial) {
-            self.by_request.remove(&key);
+    /// Handles a turn that ended with more to do.
+    fn turned(&mut self, net: &mut Net, job: Box<ServeJob>, starved: bool) {
+        let serial = job.serial;
+        let Some(entry) = self.fetches.get_mut(serial) else {
+            return;
+        };
+        let (connection, endpoint) = (entry.connection, entry.endpoint);
+        let Some(kept) = entry.stage.on_turn(job, starved) else {
+            return;
+        };
+        let added = match entry.stage.on_buffers(kept) {
+            Buffers::Job(job, buffers) => job.add_buffers(buffers),
+            Buffers::Kept(_) | Buffers::NotNeeded => Ok(()),
+        };
+        match added {
+            // It keeps its permit while it waits for memory.
+            Ok(()) if starved => return self.starved.push(endpoint, serial),
+            Ok(()) => self.advance(serial),
+            Err(error) => net.disconnect(connection, CloseReason::Protocol(error)),
         }
+        self.ended(endpoint, 1);
+    }
+
+    fn count_served(&self, net: &Net, job: &ServeJob) {
+        let counters = self.counters.fabric(net.kind());
+        counters.served_blocks.add(job.served.blocks);
+        counters.served_bytes.add(job.served.bytes);
+        self.counters.blocks_refused.add(job.served.refused);
+    }
+
+    /// Ends a fetch that the client can no longer name: all its bytes are in posted writes.
+    fn drain(&mut self, serial: u64) {
+        let Some(entry) = self.fetches.unlist(serial) else {
+            return;
+        };
+        entry.stage.on_last_turn();
+        let endpoint = entry.endpoint;
+        if entry.writes == 0 {
+            self.fetches.remove(serial);
+        }
+        self.ended(endpoint, 1);
+    }
+
+    fn remove(&mut self, serial: u64) -> Option<ServedFetch> {
+        let entry = self.fetches.remove(serial)?;
         match entry.stage {
             Stage::Queued(_) => self.schedule.withdraw(serial),
             Stage::Starved(_) => self.starved.remove(entry.endpoint, serial),
@@ -126,11 +461,6 @@ impl ServeService {
         }
         self.ended(entry.endpoint, entry.under_way());
         Some(entry)
-    }
-
-    fn serials_of(&self, which: impl Fn(&FetchEntry) -> bool) -> Vec<u64> {
-        let entries = self.entries.iter().filter(|(_, entry)| which(entry));
-        entries.map(|(serial, _)| *serial).collect()
     }
 }
 
@@ -184,7 +514,7 @@ impl ProgressService for ServeService {
             // The write may be of a fetch that has ended.
             self.starved.has_room(peer);
         }
-        let Some(entry) = self.entries.get_mut(&serial) else {
+        let Some(entry) = self.fetches.get_mut(serial) else {
             return self.begin_starved();
         };
         entry.writes = entry.writes.saturating_sub(1);
@@ -195,7 +525,7 @@ impl ProgressService for ServeService {
             self.schedule.progress(endpoint, now);
         }
         if entry.writes == 0 && matches!(entry.stage, Stage::Draining) {
-            self.take_entry(serial);
+            self.fetches.remove(serial);
         }
         self.advance(serial);
         self.ended(endpoint, 1);
@@ -204,7 +534,7 @@ impl ProgressService for ServeService {
 
     fn on_closed(&mut self, net: &mut Net, closed: &ClosedConnection<'_>) {
         self.exposed.revoke(net, closed.connection);
-        for serial in self.serials_of(|entry| entry.connection == closed.connection) {
+        for serial in self.fetches.on(closed.connection).collect::<Vec<_>>() {
             self.remove(serial);
         }
         if let Some(peer) = closed.endpoint {
@@ -215,7 +545,7 @@ impl ProgressService for ServeService {
     }
 
     fn on_memory(&mut self, _net: &mut Net) {
-        self.arena_is_empty = false;
+        self.starved.arena_has_room();
         self.begin_starved();
     }
 
@@ -223,47 +553,27 @@ impl ProgressService for ServeService {
         self.memory.look_again();
         // Bytes of a peer may have become free on another fabric, and its share may have grown.
         self.starved.all_have_room();
-        self.arena_is_empty = false;
         self.begin_starved();
         let due = self.schedule.tick(now);
         self.start_turns(due);
-        #[cfg(feature = "research")]
-        if self.recall != self.memory.recalls() {
-            self.recall = self.memory.recalls();
-            self.exposed.revoke_all(net);
-        }
-        let shortages = self.memory.shortages();
-        if shortages != self.shortage {
-            self.shortage = shortages;
-            let pages = self.memory.cache.shown_pages(RECALLED_PAGES);
-            self.exposed.revoke_pages(net, &pages);
-        }
+        self.exposed.recall(net);
         self.remove_overdue(net, now);
     }
 
     fn is_idle(&self) -> bool {
-        self.entries.is_empty()
+        self.fetches.is_empty()
     }
 
     fn uses(&self, connection: ConnectionId) -> bool {
-        let mut entries = self.entries.values();
-        entries.any(|entry| entry.connection == connection)
+        self.fetches.on(connection).next().is_some()
     }
 
     /// Tells every client that this endpoint is closing.
     fn close(&mut self, net: &mut Net) {
-        for ((connection, request), serial) in std::mem::take(&mut self.by_request) {
-            // A client's own reads end with the connection.
-            let entry = self.entries.get(&serial);
-            if entry.is_some_and(|entry| matches!(entry.stage, Stage::Offered)) {
-                continue;
-            }
+        for (connection, request) in self.fetches.clear() {
             let (code, detail) = (FailureCode::Closing, String::new());
             fail(net, connection, request, code, detail);
         }
-        self.entries.clear();
-        self.deadlines.clear();
-        self.budget.clear();
         self.starved.clear();
     }
 
@@ -273,13 +583,7 @@ impl ProgressService for ServeService {
     }
 }
 
-pub(super) fn fail(
-    net: &mut Net,
-    connection: ConnectionId,
-    id: u64,
-    code: FailureCode,
-    detail: String,
-) {
+fn fail(net: &mut Net, connection: ConnectionId, id: u64, code: FailureCode, detail: String) {
     let failed = Failed {
         code,
         retry_ms: 0,

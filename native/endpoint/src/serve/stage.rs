@@ -58,11 +58,6 @@ pub(super) enum PermittedStep<J> {
 }
 
 impl<J> Stage<J> {
-    /// Returns the stage of a new fetch whose first turn waits for the permit.
-    pub(super) fn queued(job: J) -> Self {
-        Self::Queued(job)
-    }
-
     /// Returns the stage of a new fetch whose first turn begins at once.
     pub(super) fn running() -> Self {
         let buffers = Vec::new();

@@ -65,7 +65,7 @@ impl TurnMemory {
     }
 
     /// Keeps a lease that was not filled for the next buffer.
-    pub(super) fn put_back(&mut self, lease: Lease) {
+    pub(super) fn keep(&mut self, lease: Lease) {
         self.reserved.push_front(lease);
     }
 

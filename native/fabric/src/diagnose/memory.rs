@@ -35,7 +35,6 @@ pub fn bytes(number: u64) -> String {
     format!("{number} bytes")
 }
 
-/// Returns a number of `/proc/meminfo`.
 fn field(meminfo: &str, name: &str) -> u64 {
     let line = meminfo.lines().find_map(|line| line.strip_prefix(name));
     let value = line.and_then(|line| line.split_whitespace().next());

@@ -235,7 +235,6 @@ pub(crate) fn immediate(value: U32, has: U32) -> Result<Option<u16>, WireError> 
     }
 }
 
-/// Returns the entries of a WRITE_ACK.
 pub(crate) fn acks(body: &[u8]) -> Result<&[AckEntry], WireError> {
     <[AckEntry]>::ref_from_bytes(body).map_err(|_| WireError::BadValue {
         what: "length of WRITE_ACK",

@@ -204,11 +204,12 @@ impl<K: Copy> Inbound<K> {
     ) -> Result<(), CloseReason> {
         match &mut self.state {
             InboundState::Body { body, filled } => {
+                debug_assert!(*filled + bytes <= body.len(), "received beyond `direct`");
                 *filled += bytes;
                 body.truncate(*filled);
             }
             InboundState::Payload { filled, .. } => *filled += bytes,
-            InboundState::Head => {}
+            InboundState::Head => debug_assert_eq!(bytes, 0, "`direct` returned no memory"),
         }
         self.settle(consumer)
     }

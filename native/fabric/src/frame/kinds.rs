@@ -28,7 +28,6 @@ pub(crate) enum FrameKind<K> {
 pub(crate) trait TransportKind: Copy + Send + std::fmt::Debug {
     /// Returns the kind of this byte; `None` if the fabric has no such frame.
     fn decode(byte: u8) -> Option<Self>;
-    /// Returns the byte in the header.
     fn byte(self) -> u8;
     /// Returns whether the frame belongs to the pairing, which some fabrics need before a
     /// connection is open. All others come on open connections only.
@@ -68,7 +67,6 @@ macro_rules! frame_kinds {
                     _ => None,
                 }
             }
-            /// Returns the byte in the header.
             pub(crate) fn to_byte(self) -> u8 {
                 match self { $(Self::$variant => faro_wire::kind::$byte,)* }
             }

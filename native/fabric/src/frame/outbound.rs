@@ -75,6 +75,10 @@ impl Outbound {
     /// returns nothing.
     pub(crate) fn advance(&mut self, bytes: usize) {
         self.sent += bytes;
+        debug_assert!(
+            self.sent <= self.frames.iter().map(Frame::length).sum::<usize>(),
+            "more bytes were sent than queued"
+        );
     }
 
     /// Removes the first frame if all of it was sent; returns its completion.
@@ -89,7 +93,6 @@ impl Outbound {
         Some(self.frames.pop_front()?.ends)
     }
 
-    /// Returns the operation at the head of the queue.
     pub(crate) fn next_work(&self) -> Option<&DeviceOperation> {
         match &self.frames.front()?.tail {
             FrameTail::Work(work) => Some(work),
@@ -100,6 +103,7 @@ impl Outbound {
     /// Takes the operation at the head of the queue, and its completion.
     pub(crate) fn take_work(&mut self) -> Option<(DeviceOperation, SendCompletion)> {
         self.next_work()?;
+        debug_assert_eq!(self.sent, 0, "an operation has no bytes");
         let frame = self.frames.pop_front()?;
         match frame.tail {
             FrameTail::Work(work) => Some((work, frame.ends)),
@@ -107,7 +111,6 @@ impl Outbound {
         }
     }
 
-    /// Returns whether the first frame was sent in part.
     pub(crate) fn in_mid_frame(&self) -> bool {
         self.sent > 0
     }

@@ -79,8 +79,7 @@ impl Frame {
         frame
     }
 
-    /// Returns a frame of the greeting, whose body is not inline.
-    pub(crate) fn owned_greeting(kind: u8, body: &[u8]) -> Self {
+    pub(crate) fn handshake(kind: u8, body: &[u8]) -> Self {
         Self::owned(kind, 0, body.to_vec(), SendCompletion::Nothing)
     }
 
@@ -99,7 +98,6 @@ impl Frame {
         frame
     }
 
-    /// Returns an operation to be done between frames.
     pub(crate) fn work(work: DeviceOperation, ends: SendCompletion) -> Self {
         Self {
             head: [0; INLINE_BYTES],
@@ -119,6 +117,7 @@ impl Frame {
     fn assemble(header: FrameHeader, body: &[u8], tail: FrameTail) -> Self {
         let mut head = [0; INLINE_BYTES];
         let inline = HEADER_BYTES + body.len();
+        debug_assert!(inline <= INLINE_BYTES, "longer bodies are the tail");
         head[..HEADER_BYTES].copy_from_slice(header.as_bytes());
         head[HEADER_BYTES..inline].copy_from_slice(body);
         Self {
@@ -159,7 +158,6 @@ impl FrameTail {
         }
     }
 
-    /// Returns the bytes to send.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         match self {

@@ -84,12 +84,10 @@ impl Records {
         Ok(bytes)
     }
 
-    /// Returns whether the kernel has all that was sealed.
     pub(crate) fn is_sent(&self) -> bool {
         self.unsent.is_empty()
     }
 
-    /// Returns the sealed bytes that the kernel has not taken.
     pub(crate) fn unsent(&self) -> &[u8] {
         &self.unsent[self.sent..]
     }
@@ -122,7 +120,6 @@ impl Records {
         self.partial = Vec::new();
     }
 
-    /// Returns the bytes of memory held.
     pub(crate) fn buffered(&self) -> usize {
         self.unsent.capacity() + self.partial.capacity()
     }

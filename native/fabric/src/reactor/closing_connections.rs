@@ -4,7 +4,7 @@
 //! RST, which would destroy the GOODBYE. The sending direction is shut down, and what still comes
 //! is discarded until the peer closes, or a bound or a deadline is reached (RFC 9112 section 9.6).
 
-use crate::session::bounds::{LINGER_BYTES, STRANGERS_LINGERING};
+use crate::session::bounds::{LINGER_BYTES, UNAUTHENTICATED_CLOSING};
 use crate::session::carrier::Carrier;
 use crate::session::connection::Common;
 use crate::session::counters::FabricCounters;
@@ -47,30 +47,30 @@ impl<D: Carrier> ClosingConnections<D> {
     pub(crate) fn takes(&self, phase: ConnectionPhase, socket: &D::Socket) -> bool {
         match phase {
             ConnectionPhase::OpenConnection => D::end_sending(socket),
-            ConnectionPhase::Connecting | ConnectionPhase::Greeting | ConnectionPhase::Pairing => {
-                socket.shutdown(Shutdown::Write).is_ok()
-            }
-            // Strangers cannot fill the table with ends.
+            ConnectionPhase::Connecting
+            | ConnectionPhase::AwaitWelcome
+            | ConnectionPhase::Pairing => socket.shutdown(Shutdown::Write).is_ok(),
+            // Unauthenticated peers cannot fill the table.
             ConnectionPhase::AwaitHello | ConnectionPhase::AwaitProof => {
-                self.len() < STRANGERS_LINGERING && socket.shutdown(Shutdown::Write).is_ok()
+                self.len() < UNAUTHENTICATED_CLOSING && socket.shutdown(Shutdown::Write).is_ok()
             }
         }
     }
 
-    /// Enters a connection whose sending direction is shut down. `remains`: resources that the peer
-    /// may use until it has ended its side.
+    /// Enters a connection whose sending direction is shut down. The peer may use
+    /// `close_state` until it has ended its side.
     pub(crate) fn insert(
         &mut self,
         connection: ConnectionId,
         socket: D::Socket,
         deadline: Instant,
-        remains: Option<D::Remains>,
+        close_state: Option<D::CloseState>,
     ) {
         let entry = ClosingConnection {
             socket,
             deadline,
-            left: LINGER_BYTES,
-            remains,
+            discard_left: LINGER_BYTES,
+            close_state,
         };
         self.deadlines.insert((deadline, connection.0));
         self.connections.insert(connection.0, entry);
@@ -78,10 +78,10 @@ impl<D: Carrier> ClosingConnections<D> {
 
     /// Discards the bytes that the peer of a connection still sends.
     pub(crate) fn ready(&mut self, connection: ConnectionId, common: &mut Common<D>) {
-        let Some(lingering) = self.connections.get_mut(&connection.0) else {
+        let Some(closing) = self.connections.get_mut(&connection.0) else {
             return;
         };
-        if !lingering.discard(&mut common.shared.counters) {
+        if !closing.discard(&mut common.shared.counters) {
             self.end(connection, common);
         }
     }
@@ -92,9 +92,9 @@ impl<D: Carrier> ClosingConnections<D> {
             return;
         };
         self.deadlines.remove(&(ended.deadline, connection.0));
-        if let Some(remains) = ended.remains {
+        if let Some(close_state) = ended.close_state {
             let Common { driver, shared, .. } = common;
-            driver.on_gone(shared, connection, remains);
+            driver.on_peer_closed(shared, connection, close_state);
         }
     }
 
@@ -105,7 +105,6 @@ impl<D: Carrier> ClosingConnections<D> {
         }
     }
 
-    /// Returns when the next connection's deadline is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }
@@ -126,9 +125,9 @@ impl<D: Carrier> ClosingConnections<D> {
 struct ClosingConnection<D: Carrier> {
     socket: D::Socket,
     deadline: Instant,
-    /// Bytes that may still be thrown away.
-    left: usize,
-    remains: Option<D::Remains>,
+    /// Bytes that may still be discarded.
+    discard_left: usize,
+    close_state: Option<D::CloseState>,
 }
 
 impl<D: Carrier> ClosingConnection<D> {
@@ -136,10 +135,12 @@ impl<D: Carrier> ClosingConnection<D> {
     /// too much.
     fn discard(&mut self, counters: &mut FabricCounters) -> bool {
         let mut waste = [0; 4096];
-        while self.left > 0 {
+        while self.discard_left > 0 {
             counters.receive_calls += 1;
             match self.socket.receive(&mut [IoSliceMut::new(&mut waste)]) {
-                Ok(bytes) if bytes > 0 => self.left = self.left.saturating_sub(bytes),
+                Ok(bytes) if bytes > 0 => {
+                    self.discard_left = self.discard_left.saturating_sub(bytes)
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 _ => break,

@@ -69,7 +69,6 @@ pub(crate) trait Driver: Carrier {
     fn arm(&mut self) -> Result<bool, DeviceLost> {
         Ok(false)
     }
-    /// Returns the number of completion queues.
     fn queues(&self) -> usize {
         0
     }

@@ -94,7 +94,6 @@ impl<D: Driver> Reactor<D> {
         &mut self.table.common.driver
     }
 
-    /// Returns a connection if it is open.
     pub(crate) fn open(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         self.table.open(connection)
     }

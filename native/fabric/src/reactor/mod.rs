@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   Fabric calls ──▶ facade ──▶ event_loop ──▶ table ──▶ session: one connection at a time
-//!                                   │            └── lingering: ended, but the peer may still read GOODBYE
-//!                                   ├── acceptor, newcomers, strangers: connections that are not open yet
+//!                                   │            └── closing: ended, but the peer may still read GOODBYE
+//!                                   ├── acceptor, opening, unauthenticated: connections that are not open yet
 //!                                   └── device_turn, driver: a device's completions and reports, each to its connection
 //! ```
 //! Readiness is edge-triggered; so each connection remembers whether it was drained, and those that

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 /// The connections of one fabric that are not open yet.
 pub(super) struct OpeningConnections {
-    /// Accepted connections that have not proven who they are.
-    strangers: UnauthenticatedConnections,
-    /// Deadlines of greetings: `(time, connection)`. A connection that has opened keeps its entry
+    unauthenticated: UnauthenticatedConnections,
+    /// Deadlines of handshakes: `(time, connection)`. A connection that has opened keeps its entry
     /// until the deadline, so that opening one costs no search.
     deadlines: BTreeSet<(Instant, u64)>,
     /// Time that an accepted connection has to authenticate.
@@ -21,45 +20,41 @@ pub(super) struct OpeningConnections {
 impl OpeningConnections {
     pub(super) fn new(bounds: &Bounds) -> Self {
         Self {
-            strangers: UnauthenticatedConnections::new(bounds.strangers),
+            unauthenticated: UnauthenticatedConnections::new(bounds.strangers),
             deadlines: BTreeSet::new(),
             hello_timeout: bounds.hello_timeout,
         }
     }
 
-    /// Returns the deadline of a stranger that comes at that time.
-    pub(super) fn deadline_of_strangers(&self, now: Instant) -> Instant {
+    pub(super) fn proof_deadline(&self, now: Instant) -> Instant {
         now + self.hello_timeout
     }
 
-    /// Enters a connection that must be open at that time.
-    pub(super) fn began(&mut self, connection: ConnectionId, deadline: Instant) {
+    /// Enters a connection that must be open by `deadline`.
+    pub(super) fn insert(&mut self, connection: ConnectionId, deadline: Instant) {
         self.deadlines.insert((deadline, connection.0));
     }
 
-    /// Notes that the connection is a stranger's.
-    pub(super) fn came(&mut self, connection: ConnectionId, origin: Origin) {
-        self.strangers.came(connection, origin);
+    pub(super) fn insert_unauthenticated(&mut self, connection: ConnectionId, origin: Origin) {
+        self.unauthenticated.insert(connection, origin);
     }
 
     /// Returns the connection that must make room for a new one, if too many are unauthenticated.
     pub(super) fn displaced(&self) -> Option<ConnectionId> {
-        self.strangers.displaced()
+        self.unauthenticated.displaced()
     }
 
-    /// Notes that the peer of a connection has proven who it is.
-    pub(super) fn proven(&mut self, connection: ConnectionId) {
-        self.strangers.left(connection);
+    pub(super) fn authenticated(&mut self, connection: ConnectionId) {
+        self.unauthenticated.remove(connection);
     }
 
     /// Removes a connection that ended or moved to another reactor. Returns its origin if it was
     /// unauthenticated.
     pub(super) fn ended(&mut self, connection: ConnectionId, deadline: Instant) -> Option<Origin> {
         self.deadlines.remove(&(deadline, connection.0));
-        self.strangers.left(connection)
+        self.unauthenticated.remove(connection)
     }
 
-    /// Returns when the next deadline is over.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.first().map(|(deadline, _)| *deadline)
     }

@@ -24,9 +24,9 @@ pub(crate) struct ConnectionTable<D: Carrier> {
     registry: mio::Registry,
     connections: ByKey<FabricConnection<D>>,
     /// Connections that have ended for the caller, while the peer may still receive the GOODBYE.
-    lingering: ClosingConnections<D>,
+    closing: ClosingConnections<D>,
     pub(super) common: Common<D>,
-    newcomers: OpeningConnections,
+    opening: OpeningConnections,
     /// Last connection number given out.
     last: u64,
     /// Connections with bytes left to read.
@@ -36,13 +36,13 @@ pub(crate) struct ConnectionTable<D: Carrier> {
 
 impl<D: Carrier> ConnectionTable<D> {
     pub(crate) fn new(registry: mio::Registry, common: Common<D>) -> Self {
-        let newcomers = OpeningConnections::new(&common.shared.bounds);
+        let opening = OpeningConnections::new(&common.shared.bounds);
         Self {
             registry,
             connections: ByKey::default(),
-            lingering: ClosingConnections::default(),
+            closing: ClosingConnections::default(),
             common,
-            newcomers,
+            opening,
             last: 0,
             unread: Vec::new(),
             not_watched: RareLog::default(),
@@ -50,7 +50,7 @@ impl<D: Carrier> ConnectionTable<D> {
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.connections.len() + self.lingering.len() >= self.common.shared.bounds.connections
+        self.connections.len() + self.closing.len() >= self.common.shared.bounds.connections
     }
 
     fn next_id(&mut self) -> ConnectionId {
@@ -70,10 +70,11 @@ impl<D: Carrier> ConnectionTable<D> {
         let interest = mio::Interest::READABLE | mio::Interest::WRITABLE;
         let token = mio::Token(connection.0 as usize);
         self.registry.register(&mut socket, token, interest)?;
-        self.newcomers.began(connection, deadline);
+        self.opening.insert(connection, deadline);
         let session = Session::new(connection, expected, deadline);
         let entry = FabricConnection::new(socket, session);
-        self.connections.insert(connection.0, entry);
+        let replaced = self.connections.insert(connection.0, entry);
+        debug_assert!(replaced.is_none(), "connection ids are unique");
         Ok(connection)
     }
 
@@ -112,15 +113,15 @@ impl<D: Carrier> ConnectionTable<D> {
     /// may displace it.
     pub(crate) fn accepted(&mut self, socket: D::Socket, origin: Origin) {
         self.note_proven();
-        if let Some(displaced) = self.newcomers.displaced() {
+        if let Some(displaced) = self.opening.displaced() {
             self.common.shared.counters.connections_refused += 1;
             let detail = "it has not proven who it is, and others wait".to_owned();
             self.close(displaced, CloseReason::Lost { detail });
         }
         let now = clock::now();
-        let deadline = self.newcomers.deadline_of_strangers(now);
+        let deadline = self.opening.proof_deadline(now);
         match self.adopt(socket, None, deadline) {
-            Ok(connection) => self.newcomers.came(connection, origin),
+            Ok(connection) => self.opening.insert_unauthenticated(connection, origin),
             Err(error) => {
                 if let Some(left_out) = self.not_watched.at(now) {
                     log::warn!("cannot watch a new connection: {error}{left_out}");
@@ -132,11 +133,10 @@ impl<D: Carrier> ConnectionTable<D> {
     /// Marks the connections that have authenticated since the last call.
     pub(crate) fn note_proven(&mut self) {
         for connection in self.common.shared.proven.drain(..) {
-            self.newcomers.proven(connection);
+            self.opening.authenticated(connection);
         }
     }
 
-    /// Returns a connection if it is open.
     pub(crate) fn open(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
         self.get(connection).filter(|(found, _)| found.is_open())
     }
@@ -150,7 +150,7 @@ impl<D: Carrier> ConnectionTable<D> {
     /// Notes what a connection's socket is ready for. Returns true if it is to be received from.
     pub(crate) fn ready(&mut self, connection: ConnectionId, event: &mio::event::Event) -> bool {
         let Some(found) = self.connections.get(&connection.0) else {
-            self.lingering.ready(connection, &mut self.common);
+            self.closing.ready(connection, &mut self.common);
             return false;
         };
         if found.session.phase == ConnectionPhase::Connecting && !self.finish_connect(connection) {
@@ -179,7 +179,7 @@ impl<D: Carrier> ConnectionTable<D> {
     /// serve it from its first byte.
     pub(crate) fn take_out(&mut self, connection: ConnectionId) -> Option<(D::Socket, Origin)> {
         let mut found = self.connections.remove(&connection.0)?;
-        let origin = self.newcomers.ended(connection, found.session.deadline)?;
+        let origin = self.opening.ended(connection, found.session.deadline)?;
         if let Err(error) = self.registry.deregister(&mut found.socket) {
             log::debug!("cannot unwatch a connection that is passed on: {error}");
             return None;
@@ -196,7 +196,7 @@ impl<D: Carrier> ConnectionTable<D> {
         let result = match found.socket.connect_finished() {
             Ok(false) => return false,
             Ok(true) => {
-                found.session.phase = ConnectionPhase::Greeting;
+                found.session.phase = ConnectionPhase::AwaitWelcome;
                 say_hello(&mut found.context(&mut self.common.shared))
             }
             Err(error) => {
@@ -213,7 +213,6 @@ impl<D: Carrier> ConnectionTable<D> {
         }
     }
 
-    /// Returns whether some connections have bytes left to read.
     pub(crate) fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
@@ -236,6 +235,7 @@ impl<D: Carrier> ConnectionTable<D> {
         match carrier::receive(found, &mut self.common) {
             Ok(SocketTurn::Drained) => {}
             Ok(SocketTurn::CutOff) => {
+                debug_assert!(!found.unread, "a connection is listed once");
                 found.unread = true;
                 self.unread.push(connection);
             }
@@ -262,27 +262,29 @@ impl<D: Carrier> ConnectionTable<D> {
         let Some(mut ended) = self.connections.remove(&connection.0) else {
             return;
         };
-        let told = say_goodbye(&mut ended, &mut self.common, &reason);
+        let goodbye_sent = say_goodbye(&mut ended, &mut self.common, &reason);
         let FabricConnection {
             mut socket,
             mut session,
             state,
             ..
         } = ended;
-        self.newcomers.ended(connection, session.deadline);
-        let remains = report_end(&mut session, state, &mut self.common, reason, told);
+        self.opening.ended(connection, session.deadline);
+        let close_state = report_end(&mut session, state, &mut self.common, reason, goodbye_sent);
         let deadline = clock::now() + self.common.shared.bounds.linger;
-        let lingers = (told || remains.is_some()) && self.lingering.takes(session.phase, &socket);
-        if lingers {
-            self.lingering.insert(connection, socket, deadline, remains);
-            self.lingering.ready(connection, &mut self.common);
+        let is_closing =
+            (goodbye_sent || close_state.is_some()) && self.closing.takes(session.phase, &socket);
+        if is_closing {
+            self.closing
+                .insert(connection, socket, deadline, close_state);
+            self.closing.ready(connection, &mut self.common);
         } else {
             if let Err(error) = self.registry.deregister(&mut socket) {
                 log::debug!("cannot unwatch a closed connection: {error}");
             }
-            if let Some(remains) = remains {
+            if let Some(close_state) = close_state {
                 let Common { driver, shared, .. } = &mut self.common;
-                driver.on_gone(shared, connection, remains);
+                driver.on_peer_closed(shared, connection, close_state);
             }
         }
     }
@@ -293,27 +295,23 @@ impl<D: Carrier> ConnectionTable<D> {
         for connection in open {
             self.close(ConnectionId(connection), reason.clone());
         }
-        self.lingering.end_all(&mut self.common);
+        self.closing.end_all(&mut self.common);
     }
 
-    /// Returns when the next connection's deadline is over.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        [
-            self.newcomers.next_deadline(),
-            self.lingering.next_deadline(),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        [self.opening.next_deadline(), self.closing.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Ends every connection whose deadline is over.
     pub(crate) fn expire(&mut self, now: Instant) {
-        self.lingering.expire(now, &mut self.common);
-        while let Some(connection) = self.newcomers.take_due(now) {
+        self.closing.expire(now, &mut self.common);
+        while let Some(connection) = self.opening.take_due(now) {
             let found = self.connections.get(&connection.0);
             if let Some(found) = found.filter(|found| !found.is_open()) {
-                let reason = self.newcomers.too_late(&found.session);
+                let reason = self.opening.too_late(&found.session);
                 self.close(connection, reason);
             }
         }
@@ -328,12 +326,16 @@ impl<D: Carrier> ConnectionTable<D> {
         };
         let holder = match self.connections.get_mut(&connection.0) {
             Some(found) => {
+                debug_assert!(
+                    found.session.exposures > 0,
+                    "each entry of the table is counted"
+                );
                 found.session.exposures -= 1;
                 debug_assert!(found.is_open(), "only then it has exposures");
                 Holder::OpenConnection(Context::new(&mut found.session, shared), &mut found.state)
             }
-            None if self.lingering.contains(connection) => Holder::Lingering,
-            None => Holder::Gone,
+            None if self.closing.contains(connection) => Holder::Closing,
+            None => Holder::Closed,
         };
         driver.revoke(holder, connection, key, exposure)
     }
@@ -346,7 +348,7 @@ impl<D: Carrier> ConnectionTable<D> {
         let unsent: usize = all().map(|one| one.session.outbound.buffered()).sum();
         let memory = buffered + unsent + self.common.buffer_bytes();
         let queued: usize = all().map(|one| one.session.outbound.len()).sum();
-        let connections = self.connections.len() + self.lingering.len();
+        let connections = self.connections.len() + self.closing.len();
         named.push(("connections", connections as u64));
         named.push(("queued_frames", queued as u64));
         named.push(("buffered_bytes", buffered as u64));

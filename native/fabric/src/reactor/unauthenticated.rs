@@ -55,14 +55,14 @@ impl UnauthenticatedConnections {
         all.find(|(_, origin)| *origin == most).map(|(id, _)| *id)
     }
 
-    pub(crate) fn came(&mut self, connection: ConnectionId, origin: Origin) {
+    pub(crate) fn insert(&mut self, connection: ConnectionId, origin: Origin) {
         self.origins.insert(connection, origin);
         *self.counts.entry(origin).or_default() += 1;
     }
 
-    /// Removes a connection that has proven its identity, has ended or is another reactor's from
-    /// now on. Returns its origin; `None` if it was no stranger.
-    pub(crate) fn left(&mut self, connection: ConnectionId) -> Option<Origin> {
+    /// Removes a connection that authenticated, ended or moved to another reactor. Returns its
+    /// origin; `None` if it was authenticated.
+    pub(crate) fn remove(&mut self, connection: ConnectionId) -> Option<Origin> {
         let origin = self.origins.remove(&connection)?;
         if let Some(count) = self.counts.get_mut(&origin) {
             *count -= 1;
@@ -84,21 +84,21 @@ mod tests {
 
     #[test]
     fn the_oldest_of_the_origin_with_most_makes_room() {
-        let mut strangers = UnauthenticatedConnections::new(5);
+        let mut unauthenticated = UnauthenticatedConnections::new(5);
         let (one, two) = (origin("10.0.0.1"), origin("10.0.0.2"));
         for id in 1..=5 {
-            assert_eq!(strangers.displaced(), None);
-            strangers.came(ConnectionId(id), if id == 2 { two } else { one });
+            assert_eq!(unauthenticated.displaced(), None);
+            unauthenticated.insert(ConnectionId(id), if id == 2 { two } else { one });
         }
-        assert_eq!(strangers.displaced(), Some(ConnectionId(1)));
-        strangers.left(ConnectionId(1));
-        assert_eq!(strangers.displaced(), None);
-        strangers.came(ConnectionId(6), two);
-        assert_eq!(strangers.displaced(), Some(ConnectionId(3)));
+        assert_eq!(unauthenticated.displaced(), Some(ConnectionId(1)));
+        unauthenticated.remove(ConnectionId(1));
+        assert_eq!(unauthenticated.displaced(), None);
+        unauthenticated.insert(ConnectionId(6), two);
+        assert_eq!(unauthenticated.displaced(), Some(ConnectionId(3)));
         for id in 0..=6 {
-            strangers.left(ConnectionId(id));
+            unauthenticated.remove(ConnectionId(id));
         }
-        assert!(strangers.origins.is_empty() && strangers.counts.is_empty());
+        assert!(unauthenticated.origins.is_empty() && unauthenticated.counts.is_empty());
     }
 
     #[test]

@@ -47,7 +47,8 @@ pub const MAX_GREETING_BYTES: u32 = 4 << 10;
 pub(crate) const TAIL_BYTES: usize = 4 << 10;
 /// Bytes discarded after GOODBYE before the connection is dropped.
 pub(crate) const LINGER_BYTES: usize = 1 << 20;
-/// Ended connections, in all, up to which one that has not proven who it is may linger.
-pub(crate) const STRANGERS_LINGERING: usize = 256;
+/// Maximum number of closing connections with which an unauthenticated one still waits for its
+/// peer to close.
+pub(crate) const UNAUTHENTICATED_CLOSING: usize = 256;
 /// Connections accepted per `poll`.
 pub(crate) const ACCEPTS: usize = 64;

@@ -41,7 +41,7 @@ pub(crate) fn receive<D: Carrier>(
     match connection.session.phase {
         ConnectionPhase::OpenConnection => D::receive(connection, common),
         ConnectionPhase::Connecting
-        | ConnectionPhase::Greeting
+        | ConnectionPhase::AwaitWelcome
         | ConnectionPhase::AwaitHello
         | ConnectionPhase::AwaitProof
         | ConnectionPhase::Pairing => over_socket::receive(connection, common),
@@ -57,7 +57,7 @@ pub(crate) fn send<D: Carrier>(
     match connection.session.phase {
         ConnectionPhase::OpenConnection => D::send(connection, common),
         ConnectionPhase::Connecting
-        | ConnectionPhase::Greeting
+        | ConnectionPhase::AwaitWelcome
         | ConnectionPhase::AwaitHello
         | ConnectionPhase::AwaitProof
         | ConnectionPhase::Pairing => over_socket::send(connection, common),

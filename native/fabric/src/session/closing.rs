@@ -36,15 +36,15 @@ pub(crate) fn say_goodbye<D: Carrier>(
 }
 
 /// Reports the end of every pending operation, and `Closed` if the caller knows the connection.
-/// `told` says that the peer was sent GOODBYE. Returns the memory that the peer may use until it
+/// `goodbye_sent` says that the peer was sent GOODBYE. Returns the memory that the peer may use until it
 /// has ended its side.
 pub(crate) fn report_end<D: Carrier>(
     session: &mut Session,
     state: D::State,
     common: &mut Common<D>,
     reason: CloseReason,
-    told: bool,
-) -> Option<D::Remains> {
+    goodbye_sent: bool,
+) -> Option<D::CloseState> {
     let counters = &mut common.shared.counters;
     counters.closed += 1;
     if matches!(
@@ -59,7 +59,7 @@ pub(crate) fn report_end<D: Carrier>(
     let mut cx = Context::new(session, &mut common.shared);
     let abandoned = cx.session.outbound.abandon();
     // The driver's operations were sent before those that are still queued.
-    let remains = common.driver.on_closed(&mut cx, state, told);
+    let close_state = common.driver.on_closed(&mut cx, state, goodbye_sent);
     for ends in abandoned {
         cx.ended(ends, true);
     }
@@ -72,7 +72,7 @@ pub(crate) fn report_end<D: Carrier>(
         (ConnectionPhase::OpenConnection, _, reason) => reason,
         (_, None, reason) => {
             log::debug!("a connection ended before it had proven who it is: {reason}");
-            return remains;
+            return close_state;
         }
         (_, Some((_, location)), CloseReason::Lost { detail }) => CloseReason::Unreachable {
             location: location.clone(),
@@ -82,7 +82,7 @@ pub(crate) fn report_end<D: Carrier>(
     };
     let connection = cx.connection;
     cx.event(Event::Closed { connection, reason });
-    remains
+    close_state
 }
 
 /// Returns whether the peer could read a GOODBYE.
@@ -92,7 +92,7 @@ fn reads_goodbye(session: &Session, shared: &FabricShared) -> bool {
         // The connector reads WELCOME before it takes records, and it takes nothing else from then
         // on.
         ConnectionPhase::AwaitProof => !seals(shared.fabric, shared.protection),
-        ConnectionPhase::Greeting
+        ConnectionPhase::AwaitWelcome
         | ConnectionPhase::AwaitHello
         | ConnectionPhase::Pairing
         | ConnectionPhase::OpenConnection => true,

@@ -92,18 +92,16 @@ impl<D: Datapath> FabricConnection<D> {
         (cx, &mut common.driver, &mut self.state)
     }
 
-    /// Returns whether queued bytes remain that the kernel has not taken.
     pub(crate) fn has_unsent(&self) -> bool {
         let records = self.records.as_ref();
         !self.session.outbound.is_empty() || records.is_some_and(|records| !records.is_sent())
     }
 
-    /// Returns whether its frames go into records when they are sent.
     pub(crate) fn sends_records(&self) -> bool {
         match self.session.phase {
             ConnectionPhase::Pairing | ConnectionPhase::OpenConnection => self.records.is_some(),
             ConnectionPhase::Connecting
-            | ConnectionPhase::Greeting
+            | ConnectionPhase::AwaitWelcome
             | ConnectionPhase::AwaitHello
             | ConnectionPhase::AwaitProof => false,
         }

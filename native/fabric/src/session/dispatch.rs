@@ -39,9 +39,9 @@ impl<'a, D: Datapath> Receiver<'a, D> {
     }
 
     /// Handles the end of the handshake: the peer has authenticated.
-    fn greeted(&mut self) -> Result<(), CloseReason> {
+    fn on_authenticated(&mut self) -> Result<(), CloseReason> {
         self.cx.session.phase = ConnectionPhase::Pairing;
-        match self.driver.greeted(&mut self.cx, self.state)? {
+        match self.driver.on_authenticated(&mut self.cx, self.state)? {
             HandshakeStep::OpenConnection => self.cx.opened(),
             HandshakeStep::Pairing => {}
         }
@@ -68,7 +68,7 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
             let (comes, shape) = match kind {
                 FrameKind::Goodbye => (true, greeting),
                 FrameKind::Hello => (phase == ConnectionPhase::AwaitHello, greeting),
-                FrameKind::Welcome => (phase == ConnectionPhase::Greeting, greeting),
+                FrameKind::Welcome => (phase == ConnectionPhase::AwaitWelcome, greeting),
                 FrameKind::Proof => (phase == ConnectionPhase::AwaitProof, greeting),
                 FrameKind::Message(_) => (phase == ConnectionPhase::OpenConnection, message),
                 FrameKind::Transport(own) if own.pairs() => {
@@ -86,7 +86,7 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
                     WireError::UnknownKind { got: header.kind }
                 }
                 ConnectionPhase::Connecting
-                | ConnectionPhase::Greeting
+                | ConnectionPhase::AwaitWelcome
                 | ConnectionPhase::AwaitHello
                 | ConnectionPhase::AwaitProof => WireError::BadValue {
                     what: "frame kind before the greeting",
@@ -180,11 +180,11 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
             FrameKind::Hello => greeting::on_hello(cx, &body),
             FrameKind::Welcome => {
                 greeting::on_welcome(cx, &body)?;
-                self.greeted()
+                self.on_authenticated()
             }
             FrameKind::Proof => {
                 greeting::on_proof(cx, &body)?;
-                self.greeted()
+                self.on_authenticated()
             }
             FrameKind::Message(kind) => {
                 let connection = cx.connection;

@@ -1,7 +1,7 @@
 //! The handshake of a new connection: HELLO, WELCOME, PROOF, or a GOODBYE that ends it.
 //!
 //! ```text
-//!  connector: Greeting ──WELCOME──▶ Pairing ──▶ Open       acceptor: AwaitHello ──HELLO──▶ AwaitProof ──PROOF──▶ Pairing ──▶ Open
+//!  connector: AwaitWelcome ──WELCOME──▶ Pairing ──▶ Open       acceptor: AwaitHello ──HELLO──▶ AwaitProof ──PROOF──▶ Pairing ──▶ Open
 //! ```
 //! Before that, neither side reveals its id nor, on verbs, any address of memory. If bytes are sealed, all that the connector sends after PROOF and all that the
 //! acceptor sends after WELCOME is in records.
@@ -26,7 +26,7 @@ pub(crate) fn say_hello(cx: &mut Context<'_>) -> Result<(), CloseReason> {
     let (handshake, hello) =
         Handshake::hello(&shared.identity, expected, shared.fabric, shared.protection)?;
     cx.session.handshake = handshake;
-    cx.push(Frame::owned_greeting(kind::HELLO, hello.as_bytes()));
+    cx.push(Frame::handshake(kind::HELLO, hello.as_bytes()));
     Ok(())
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn on_hello(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseRea
         Handshake::welcome(&shared.identity, shared.fabric, shared.protection, &hello)?;
     cx.session.handshake = handshake;
     cx.session.phase = ConnectionPhase::AwaitProof;
-    cx.push(Frame::owned_greeting(kind::WELCOME, welcome.as_bytes()));
+    cx.push(Frame::handshake(kind::WELCOME, welcome.as_bytes()));
     Ok(())
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn on_welcome(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseR
     let remote = expected.endpoint;
     let (keys, proof) = std::mem::take(&mut cx.session.handshake).prove(&welcome)?;
     cx.session.remote = remote;
-    cx.push(Frame::owned_greeting(kind::PROOF, proof.as_bytes()));
+    cx.push(Frame::handshake(kind::PROOF, proof.as_bytes()));
     seal(cx, keys);
     if cx.session.is_sealed {
         cx.session.in_clear = HEADER_BYTES + proof.as_bytes().len();

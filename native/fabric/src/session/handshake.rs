@@ -14,9 +14,9 @@ pub(crate) enum Handshake {
     #[default]
     None,
     /// HELLO is sent.
-    Said(Box<Connector>),
+    AwaitWelcome(Box<Connector>),
     /// WELCOME is sent.
-    Welcomed(Box<Acceptor>),
+    AwaitProof(Box<Acceptor>),
 }
 
 /// Returns whether a fabric's connections seal their bytes in records. Shared memory does not,
@@ -54,7 +54,7 @@ impl Handshake {
         let prologue = prologue([VERSION; 2], fabric, protection, expected.endpoint);
         let (connector, message) = Connector::hello(&own.key, &expected.psk, &prologue)?;
         let hello = Hello::new(protection, message);
-        Ok((Self::Said(Box::new(connector)), hello))
+        Ok((Self::AwaitWelcome(Box::new(connector)), hello))
     }
 
     /// Takes HELLO and answers it with WELCOME, for the acceptor.
@@ -78,7 +78,7 @@ impl Handshake {
         let prologue = prologue(versions, fabric, protection, own.endpoint);
         let (acceptor, handshake) =
             Acceptor::welcome(&own.key, &own.psk, &prologue, VERSION, &hello.handshake)?;
-        Ok((Self::Welcomed(Box::new(acceptor)), Welcome { handshake }))
+        Ok((Self::AwaitProof(Box::new(acceptor)), Welcome { handshake }))
     }
 
     /// Returns whether HELLO was made for `own` and with its key.
@@ -97,12 +97,12 @@ impl Handshake {
     /// Takes WELCOME and answers it with the proof, for the connector. It then knows the acceptor.
     pub(crate) fn prove(self, welcome: &Welcome) -> Result<(Keys, Proof), CloseReason> {
         match self {
-            Self::Said(connector) => {
+            Self::AwaitWelcome(connector) => {
                 // The one version that this side offers.
                 let WelcomeResult { keys, proof, .. } = connector.welcomed(&welcome.handshake)?;
                 Ok((keys, Proof { handshake: proof }))
             }
-            Self::None | Self::Welcomed(_) => {
+            Self::None | Self::AwaitProof(_) => {
                 Err(WireError::UnknownKind { got: kind::WELCOME }.into())
             }
         }
@@ -111,11 +111,13 @@ impl Handshake {
     /// Takes the proof, for the acceptor. It then knows the connector.
     pub(crate) fn proven(self, proof: &Proof) -> Result<(EndpointId, Keys), CloseReason> {
         match self {
-            Self::Welcomed(acceptor) => {
+            Self::AwaitProof(acceptor) => {
                 let proven = acceptor.proven(&proof.handshake)?;
                 Ok((proven.connector, proven.keys))
             }
-            Self::None | Self::Said(_) => Err(WireError::UnknownKind { got: kind::PROOF }.into()),
+            Self::None | Self::AwaitWelcome(_) => {
+                Err(WireError::UnknownKind { got: kind::PROOF }.into())
+            }
         }
     }
 }

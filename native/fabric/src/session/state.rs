@@ -1,7 +1,7 @@
 //! The state of one connection, and the state that all connections of a fabric share.
 //!
 //! ```text
-//!  connector: Connecting -> Greeting -> [Pairing] -> Open    acceptor: AwaitHello -> AwaitProof -> [Pairing] -> Open
+//!  connector: Connecting -> AwaitWelcome -> [Pairing] -> Open    acceptor: AwaitHello -> AwaitProof -> [Pairing] -> Open
 //! ```
 //! State that only one fabric keeps for a connection is in its `Transport::State`, beside the
 //! session, so that a driver can work on both at once.
@@ -23,7 +23,7 @@ pub(crate) enum ConnectionPhase {
     /// Connector: the socket is not connected yet.
     Connecting,
     /// Connector: HELLO is on its way.
-    Greeting,
+    AwaitWelcome,
     /// Acceptor: HELLO has not come.
     AwaitHello,
     /// Acceptor: WELCOME is on its way, and the peer's proof has not come.

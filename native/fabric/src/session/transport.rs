@@ -37,8 +37,8 @@ pub(crate) trait Transport: Send + Sized {
     fn collect(_socket: &mut Self::Socket, _state: &mut Self::State) -> Result<(), CloseReason> {
         Ok(())
     }
-    /// Called when the peer has proven who it is.
-    fn greeted(
+    /// Called when the peer has authenticated.
+    fn on_authenticated(
         &mut self,
         _cx: &mut Context<'_>,
         _state: &mut Self::State,
@@ -70,9 +70,9 @@ pub(crate) enum Holder<'a, S> {
     /// Its connection is open.
     OpenConnection(Context<'a>, &'a mut S),
     /// Its connection is closed here, but the peer may not know it yet.
-    Lingering,
+    Closing,
     /// Its connection has ended on both sides.
-    Gone,
+    Closed,
 }
 
 /// Operations of an open connection, and the memory that they reach.
@@ -80,7 +80,7 @@ pub(crate) trait Datapath: Transport {
     /// The frames that only this fabric has.
     type Kind: TransportKind;
     /// Resources of a closed connection that are kept until the peer has ended its side.
-    type Remains: Send;
+    type CloseState: Send;
     /// Bytes of the buffer that frames are received into.
     const STAGING_BYTES: usize;
 
@@ -143,19 +143,19 @@ pub(crate) trait Datapath: Transport {
     }
 
     /// Called when a connection has ended: reports the operations that only the driver knows, the
-    /// oldest first. `told` says that the peer was sent a GOODBYE that may still be on its way.
+    /// oldest first. `goodbye_sent` says that the peer was sent a GOODBYE that may still be on its way.
     fn on_closed(
         &mut self,
         cx: &mut Context<'_>,
         state: Self::State,
-        told: bool,
-    ) -> Option<Self::Remains>;
+        goodbye_sent: bool,
+    ) -> Option<Self::CloseState>;
     /// Called when the peer has ended its side of a closed connection (or the linger time is over).
-    fn on_gone(
+    fn on_peer_closed(
         &mut self,
         _shared: &mut FabricShared,
         _connection: ConnectionId,
-        _remains: Self::Remains,
+        _close_state: Self::CloseState,
     ) {
     }
 }

@@ -111,7 +111,7 @@ impl Driver for Shm {
 
 impl Datapath for Shm {
     type Kind = ShmKind;
-    type Remains = Vec<Arc<Lease>>;
+    type CloseState = Vec<Arc<Lease>>;
     /// Room for about 56 references, each to up to 256 KiB that are copied in one turn.
     const STAGING_BYTES: usize = 4 << 10;
 

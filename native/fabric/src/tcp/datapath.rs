@@ -35,7 +35,7 @@ impl Driver for Tcp {
 
 impl Datapath for Tcp {
     type Kind = PayloadKind;
-    type Remains = ();
+    type CloseState = ();
     /// Many small frames per system call.
     const STAGING_BYTES: usize = 64 << 10;
 

@@ -75,17 +75,17 @@ fn received(
     let Some(queue_pair) = &mut connection.state else {
         return Ok(());
     };
-    let Some(came) = queue_pair.received(segment).get(..bytes as usize) else {
+    let Some(received) = queue_pair.received(segment).get(..bytes as usize) else {
         return Err(WireError::BadValue {
             what: "bytes of a segment",
             got: u64::from(bytes),
         }
         .into());
     };
-    let length = came.len();
+    let length = received.len();
     // Copied, so that the segment can be posted again before the frames are handled.
     let staged = &mut common.staging[..length];
-    staged.copy_from_slice(came);
+    staged.copy_from_slice(received);
     let from_records = connection.records.is_some();
     let (credits, came, counted) = match &mut connection.records {
         // The credits are valid only if the record opens.

@@ -1,7 +1,7 @@
 //! Operations and exposures of an open connection, and its close state.
 
 use super::control::{introduce, make_queue_pair, on_qp_info};
-use super::driver::{device_is_lost, PendingRevocation, QueuePairLink, Remains, Verbs};
+use super::driver::{device_is_lost, CloseState, PendingRevocation, QueuePairLink, Verbs};
 use super::exposed_buffers::RevokeNeeds;
 use super::frames::{Expose, Key, SEGMENT_BYTES};
 use super::kinds::VerbsKind;
@@ -60,7 +60,7 @@ impl Transport for Verbs {
     }
 
     /// Makes the connector's queue pair, before the acceptor's.
-    fn greeted(
+    fn on_authenticated(
         &mut self,
         cx: &mut Context<'_>,
         link: &mut QueuePairLink,
@@ -76,7 +76,7 @@ impl Transport for Verbs {
 
 impl Datapath for Verbs {
     type Kind = VerbsKind;
-    type Remains = Remains;
+    type CloseState = CloseState;
     const STAGING_BYTES: usize = SEGMENT_BYTES;
 
     fn on_head(
@@ -252,8 +252,8 @@ impl Datapath for Verbs {
                 needs
             }
             // Until the queue pair is destroyed, which ends the revocation.
-            Holder::Lingering => RevokeNeeds::Answer,
-            Holder::OpenConnection(_, None) | Holder::Gone => RevokeNeeds::Nothing,
+            Holder::Closing => RevokeNeeds::Answer,
+            Holder::OpenConnection(_, None) | Holder::Closed => RevokeNeeds::Nothing,
         };
         match needs {
             RevokeNeeds::Nothing => RevokeStatus::Now(exposure),
@@ -276,8 +276,8 @@ impl Datapath for Verbs {
         &mut self,
         cx: &mut Context<'_>,
         link: QueuePairLink,
-        told: bool,
-    ) -> Option<Remains> {
+        goodbye_sent: bool,
+    ) -> Option<CloseState> {
         let Some(queue_pair) = link else {
             self.stop_pairing(cx.connection);
             return None;
@@ -287,16 +287,21 @@ impl Datapath for Verbs {
             .posted
             .iter()
             .any(|posted| matches!(posted, PendingWork::Read { .. }));
-        if told && !reads && cx.session.phase == ConnectionPhase::OpenConnection {
-            return Some(Remains { queue_pair });
+        if goodbye_sent && !reads && cx.session.phase == ConnectionPhase::OpenConnection {
+            return Some(CloseState { queue_pair });
         }
         self.destroy(queue_pair);
         self.report_revoked(cx.shared, cx.connection);
         None
     }
 
-    fn on_gone(&mut self, shared: &mut FabricShared, connection: ConnectionId, remains: Remains) {
-        self.destroy(remains.queue_pair);
+    fn on_peer_closed(
+        &mut self,
+        shared: &mut FabricShared,
+        connection: ConnectionId,
+        close_state: CloseState,
+    ) {
+        self.destroy(close_state.queue_pair);
         self.report_revoked(shared, connection);
     }
 }

@@ -69,7 +69,7 @@ pub(super) struct DatapathCosts {
 pub(crate) type QueuePairLink = Option<Box<QueuePairConnection>>;
 
 /// The queue pair of a closed connection, while this side's GOODBYE may be on its way.
-pub(crate) struct Remains {
+pub(crate) struct CloseState {
     pub(super) queue_pair: Box<QueuePairConnection>,
 }
 

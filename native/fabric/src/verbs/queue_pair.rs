@@ -174,10 +174,19 @@ impl QueuePairConnection {
 
     /// Marks a segment as read, so that its receive request can be posted again.
     pub(super) fn spend(&mut self, number: u32) {
+        debug_assert!(
+            self.receives
+                .get(number as usize)
+                .is_some_and(Option::is_some),
+            "segment {number} is not in the ring"
+        );
+        debug_assert!(
+            !self.spent.contains(&number),
+            "segment {number} was spent twice"
+        );
         self.spent.push(number);
     }
 
-    /// Returns the number of receive requests to post again.
     pub(super) fn spent(&self) -> usize {
         self.spent.len()
     }
@@ -224,12 +233,10 @@ impl QueuePairConnection {
         Ok(())
     }
 
-    /// Returns the number of work requests that may be posted.
     pub(super) fn room(&self) -> usize {
         (self.queue.depth().send as usize).saturating_sub(self.posted.len())
     }
 
-    /// Returns the number of the next work request.
     pub(super) fn next_number(&self) -> u32 {
         self.first.wrapping_add(self.posted.len() as u32)
     }
@@ -263,7 +270,10 @@ impl QueuePairConnection {
     pub(super) fn give_send(&mut self, segment: Segment) {
         match &self.own_send {
             None => self.own_send = Some(segment),
-            Some(_) => self.lent_sends -= 1,
+            Some(_) => {
+                debug_assert!(self.lent_sends > 0, "a segment was returned twice");
+                self.lent_sends -= 1;
+            }
         }
     }
 }

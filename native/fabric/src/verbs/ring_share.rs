@@ -63,7 +63,6 @@ pub(super) struct RingShare {
 }
 
 impl RingShare {
-    /// Returns the share of an arena of `limit` bytes.
     pub(super) fn of_arena(limit: u64) -> Arc<Self> {
         let total = limit / PARTS / SEGMENT_BYTES as u64;
         Arc::new(Self {
@@ -102,7 +101,8 @@ impl RingShare {
 
     /// Notes that a segment was returned.
     pub(super) fn give(&self) {
-        self.used.fetch_sub(1, Ordering::Relaxed);
+        let before = self.used.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "a segment was returned twice");
     }
 
     /// Returns the number of receive requests to add to a ring of `size`. `returned`: those about to

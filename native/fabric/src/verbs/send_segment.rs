@@ -106,6 +106,12 @@ fn post_segment(
 ) {
     let number = queue_pair.next_number();
     let length = length as u32;
+    debug_assert!(
+        queue_pair.credits > 0,
+        "each SEND needs a posted receive request"
+    );
+    debug_assert!(queue_pair.room() > 0, "the send queue is full");
+    debug_assert!(length as usize <= SEGMENT_BYTES, "a segment is one SEND");
     queue_pair.credits -= 1;
     batch.push(WorkRequest {
         id: send_id(connection, number),

@@ -5,12 +5,10 @@
 const NUMBER_BITS: u32 = 24;
 const RECEIVE_BIT: u64 = 1 << (NUMBER_BITS - 1);
 
-/// Returns the id of a request to send.
 pub(super) fn send_id(connection: u64, number: u32) -> u64 {
     connection << NUMBER_BITS | (u64::from(number) & (RECEIVE_BIT - 1))
 }
 
-/// Returns the id of a receive request for a segment of the ring.
 pub(super) fn receive_id(connection: u64, segment: u32) -> u64 {
     connection << NUMBER_BITS | RECEIVE_BIT | u64::from(segment)
 }

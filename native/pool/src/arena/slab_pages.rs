@@ -78,6 +78,13 @@ impl SlabPages {
         self.share.as_ref()
     }
 
+    /// Maps no more, and leaves its own part of a memory that it shares to another arena. Returns
+    /// false if that is not possible now.
+    pub(crate) fn retire(&self) -> bool {
+        let _slabs = lock(&self.slabs);
+        self.share.as_ref().is_some_and(Share::retire)
+    }
+
     /// Counts `more` slabs against the share, if it has one. Returns false if they are too many.
     pub(super) fn count_in_share(&self, more: u32) -> bool {
         self.share.as_ref().is_none_or(|share| share.take(more))

@@ -41,6 +41,15 @@ pub struct Pool {
 }
 
 impl Pool {
+    /// Maps no more memory, and leaves its place in the budget to another pool, for what ends and may
+    /// have memory that does not come back yet. What it has is counted until it is dropped. Returns
+    /// false if it has no budget, or more than fits beside the other pools now.
+    pub fn retire(&self) -> bool {
+        let has_retired = self.arena.pages().retire();
+        self.announce_to_others();
+        has_retired
+    }
+
     /// Tells the other pools of the budget that memory has returned. Called without a lock.
     fn announce_to_others(&self) {
         if let Some(share) = self.arena.pages().share() {

@@ -2,7 +2,7 @@
 
 use super::ChunkCache;
 use crate::table::{Chunk, Slot};
-use crate::version::{publish, Version};
+use crate::version::{is_stable, publish, Version};
 use crate::RegionId;
 use faro_pool::Lease;
 use faro_sync::atomic::Ordering;
@@ -75,6 +75,7 @@ impl FillGuard {
         state.table.publish(self.slot, length);
         // There are versions, because `begin_fill` began one. No reader accepts an odd one.
         let version = cache.versions.word(self.slot).map_or(1, publish);
+        debug_assert!(is_stable(version), "`begin_fill` began a version");
         drop(state);
         self.published = true;
         cache.counts.prefetched.fetch_add(1, Ordering::Relaxed);

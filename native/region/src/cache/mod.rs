@@ -73,8 +73,8 @@ impl ChunkCache {
     /// protocol. Returns `None` if the arena has no memory for versions.
     pub fn constant(&self) -> Option<(usize, Version)> {
         let _state = lock(&self.state);
-        let there = self.versions.has_memory(&self.pool);
-        there.then(|| self.versions.constant())
+        let has_memory = self.versions.has_memory(&self.pool);
+        has_memory.then(|| self.versions.constant())
     }
 
     /// Returns the chunk, if it is in a slot. It stays there until the guard is dropped.
@@ -108,14 +108,16 @@ impl ChunkCache {
     /// peers may read stay. Returns their number.
     pub fn release(&self, pages: usize) -> usize {
         let mut state = lock(&self.state);
-        let gone = state.take_pages(pages, &self.versions);
-        self.pages_held
-            .fetch_sub(gone.len() as u64, Ordering::Relaxed);
+        let freed = state.take_pages(pages, &self.versions);
+        let held = self
+            .pages_held
+            .fetch_sub(freed.len() as u64, Ordering::Relaxed);
+        debug_assert!(held >= freed.len() as u64, "a page was freed twice");
         drop(state);
         self.counts
             .pages_released
-            .fetch_add(gone.len() as u64, Ordering::Relaxed);
-        gone.len()
+            .fetch_add(freed.len() as u64, Ordering::Relaxed);
+        freed.len()
     }
 
     /// Returns the bytes of the pages that slots have.

@@ -57,6 +57,7 @@ impl ChunkCache {
             let length = (out.len() - done).min(CHUNK_BYTES as usize - within);
             let piece = &mut out[done..done + length];
             let got = self.read_piece(region, chunk, within, piece, sleep)?;
+            debug_assert!(got <= length);
             done += got;
             if got < length {
                 break;

@@ -43,6 +43,7 @@ impl ChunkCache {
                 return false;
             };
             // This is the only empty slot now, so `begin_fill` takes it.
+            debug_assert!(state.pages[slot].is_none(), "slot {slot} has a page");
             state.pages[slot] = Some(Arc::clone(&page));
             self.pages_held.fetch_add(1, Ordering::Relaxed);
             state.table.add_page();

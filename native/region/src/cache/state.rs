@@ -55,6 +55,7 @@ impl CacheState {
         let Ok(lease) = pool.try_lease(PAGE_BYTES, Purpose::Serve) else {
             return false;
         };
+        debug_assert!(self.pages[slot].is_none(), "slot {slot} has a page");
         self.pages[slot] = Some(Arc::new(lease));
         self.table.add_page();
         true

@@ -143,6 +143,10 @@ impl Table {
         };
         self.by_chunk.insert(chunk, slot);
         let entry = &mut self.slots[slot];
+        debug_assert!(
+            entry.chunk.is_none() && entry.readers == 0,
+            "slot {slot} is in use"
+        );
         entry.state = SlotState::Filling;
         entry.chunk = Some(chunk);
         entry.accesses = accesses;
@@ -154,6 +158,10 @@ impl Table {
     pub fn publish(&mut self, slot: Slot, length: usize) {
         let entry = &mut self.slots[slot];
         debug_assert_eq!(entry.state, SlotState::Filling);
+        debug_assert_eq!(
+            entry.readers, 0,
+            "slot {slot} had a reader while it was filled"
+        );
         entry.state = SlotState::Resident;
         entry.length = length;
         entry.readers = 1;
@@ -218,6 +226,7 @@ impl Table {
     /// Notes that the slot of `slot_without_page` has a page.
     pub fn add_page(&mut self) {
         if let Some(slot) = self.without_page.pop() {
+            debug_assert_eq!(self.slots[slot].state, SlotState::NoPage);
             self.slots[slot].state = SlotState::Empty;
             self.empty.push(slot);
         }
@@ -229,6 +238,7 @@ impl Table {
     pub fn take_pages(&mut self, max: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
         let taken = self.least_used(max, may);
         for slot in &taken {
+            debug_assert_eq!(self.slots[*slot].readers, 0, "slot {slot} is being read");
             self.remove_chunk(*slot);
             self.slots[*slot].state = SlotState::NoPage;
         }
@@ -294,6 +304,7 @@ impl Table {
     fn make_empty(&mut self, slot: Slot) {
         self.remove_chunk(slot);
         let entry = &mut self.slots[slot];
+        debug_assert_eq!(entry.readers, 0, "slot {slot} is being read");
         entry.state = SlotState::Empty;
         entry.referenced = false;
         self.empty.push(slot);

@@ -17,9 +17,9 @@ const MAGIC: &[u8; 4] = b"faro";
 pub enum MessageError {
     #[error("a message of kind {got}, which version {VERSION} does not have")]
     Kind { got: u8 },
-    #[error("a greeting of version {got}, this is version {VERSION}")]
+    #[error("a hello of version {got}, this is version {VERSION}")]
     Version { got: u16 },
-    #[error("a greeting that does not begin with 'faro'")]
+    #[error("a hello that does not begin with 'faro'")]
     Magic,
     #[error("a message that ends within '{what}'")]
     Short { what: &'static str },
@@ -166,7 +166,7 @@ impl<'a> Body<'a> {
     }
 
     pub(super) fn version(&mut self) -> Result<(), MessageError> {
-        if &self.array::<4>("greeting")? != MAGIC {
+        if &self.array::<4>("hello")? != MAGIC {
             return Err(MessageError::Magic);
         }
         let got = u16::from_le_bytes(self.array("version")?);

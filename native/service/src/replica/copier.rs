@@ -3,24 +3,23 @@
 //! It follows one service at a time, beginning with the service after its own in the list, so that all services read from
 //! different ones. Small outputs are asked for together, large ones one at a time.
 
-use super::answers::answer;
 use super::hosts::Hosts;
-use super::names::{indexes_of, ListId};
 use super::pages::{Entry, Pages, MAX_ENTRIES, MAX_PAGE};
 use super::placement::has_copy;
-use super::pull::{PullError, ReplicaPull};
+use super::pull::{piece_of, PullError, ReplicaPull};
 use super::replica_source::{ReplicaSource, ServicePlace};
 use super::scratch::ScratchFile;
 use super::state::{CopyCounts, Pending, Replicas};
 use super::throttle::Throttle;
-use crate::handed_over::HandedOverFiles;
+use crate::handed_over::{HandedError, HandedOverFiles};
+use crate::serving::answer;
 use crate::store::{KeepError, Kind, Store};
 use faro_endpoint::Endpoint;
 use faro_wire::{BlockId, OutputId};
 use rustix::process::geteuid;
 use std::collections::HashMap;
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -56,9 +55,18 @@ impl Copier {
     pub(crate) fn run(&self) {
         let own = self.endpoint.card();
         let mut followed: HashMap<usize, ReplicaSource> = HashMap::new();
+        let mut unlisted = 0;
         while !self.endpoint.is_closed() {
-            if let Err(error) = self.list() {
-                self.say(format_args!("its list cannot be written: {error}"));
+            match self.list() {
+                Ok(()) => unlisted = 0,
+                Err(error) => {
+                    // Each is counted once, however often the list is tried.
+                    let pending = self.replicas.pending().max(unlisted);
+                    let more = pending - unlisted;
+                    self.counts.refused.fetch_add(more, Ordering::Relaxed);
+                    unlisted = pending;
+                    self.say(format_args!("its list cannot be written: {error}"));
+                }
             }
             let hosts = self.replicas.hosts();
             let cards = hosts.all().unwrap_or_default();
@@ -182,17 +190,72 @@ impl Copier {
             peer: self.endpoint.add_peer(&one.card)?,
             timeout: TIMEOUT,
         };
+        let goes_on = self.follow_on(place, &pull, one)?;
+        Ok(self.follow_again(place, &pull, one)? || goes_on)
+    }
+
+    fn follow_on(
+        &self,
+        place: ServicePlace<'_>,
+        pull: &ReplicaPull<'_>,
+        one: &mut ReplicaSource,
+    ) -> Result<bool, PullError> {
         for _ in 0..PAGES_A_TURN {
-            let bytes = match pull.small(ListId::Page(one.page), MAX_PAGE) {
-                Err(PullError::Unknown) => return Ok(false),
-                other => other?,
+            let Some(entries) = page(pull, one.page)? else {
+                return Ok(false);
             };
-            let entries = Entry::decode_all(&bytes);
-            let entries = entries.ok_or_else(|| PullError::Peer("its list is no list".into()))?;
             while let Some(rest) = entries.get(one.entry..).filter(|rest| !rest.is_empty()) {
-                one.entry += self.take_some(place, &pull, rest)?;
+                let (taken, stats) = self.take_some(place, pull, rest)?;
+                self.counts
+                    .refused
+                    .fetch_add(stats.refused, Ordering::Relaxed);
+                if stats.has_missed() {
+                    one.missed.add(one.page, Instant::now());
+                }
+                one.entry += taken;
             }
             (one.page, one.entry) = (one.page + 1, 0);
+        }
+        Ok(true)
+    }
+
+    /// Reads again the pages of outputs that had no room.
+    fn follow_again(
+        &self,
+        place: ServicePlace<'_>,
+        pull: &ReplicaPull<'_>,
+        one: &mut ReplicaSource,
+    ) -> Result<bool, PullError> {
+        for _ in 0..PAGES_A_TURN {
+            let end = (one.page, one.entry);
+            let Some((number, mut at)) = one.missed.next(end, Instant::now()) else {
+                return Ok(false);
+            };
+            let mut entries = page(pull, number)?.unwrap_or_default();
+            if number == one.page {
+                entries.truncate(one.entry);
+            }
+            let mut place_after = (number + 1, 0);
+            let mut done = (false, false);
+            while let Some(rest) = entries.get(at..).filter(|rest| !rest.is_empty()) {
+                if !matches!(rest[0], Entry::Output { .. }) {
+                    // It was done the first time.
+                    at += 1;
+                    continue;
+                }
+                let (taken, stats) = self.take_some(place, pull, rest)?;
+                at += taken;
+                done = (done.0 || stats.copied > 0, stats.disk_refused);
+                if stats.has_missed() {
+                    one.missed.add(number, Instant::now());
+                }
+                if stats.disk_refused {
+                    place_after = (number, at);
+                    break;
+                }
+            }
+            one.missed
+                .read_to(place_after.min(end), done, Instant::now());
         }
         Ok(true)
     }
@@ -203,7 +266,8 @@ impl Copier {
         place: ServicePlace<'_>,
         pull: &ReplicaPull<'_>,
         entries: &[Entry],
-    ) -> Result<usize, PullError> {
+    ) -> Result<(usize, CopyStats), PullError> {
+        let mut stats = CopyStats::default();
         let (mut together, mut bytes, mut taken) = (Vec::new(), 0, 0);
         for entry in entries {
             let Entry::Output { id, data, index } = *entry else {
@@ -220,12 +284,15 @@ impl Copier {
             taken += 1;
         }
         if taken > 0 {
-            self.copy_together(pull, &together)?;
-            return Ok(taken);
+            self.copy_together(pull, &together, &mut stats)?;
+            return Ok((taken, stats));
         }
         match entries.first() {
-            Some(entry) => self.take(place, pull, *entry).map(|()| 1),
-            None => Ok(0),
+            Some(entry) => {
+                self.take(place, pull, *entry, &mut stats)?;
+                Ok((1, stats))
+            }
+            None => Ok((0, stats)),
         }
     }
 
@@ -245,12 +312,12 @@ impl Copier {
         place: ServicePlace<'_>,
         pull: &ReplicaPull<'_>,
         entry: Entry,
+        stats: &mut CopyStats,
     ) -> Result<(), PullError> {
         match entry {
             Entry::Removed(shuffle) => {
                 self.store.forget_replicas(shuffle);
                 self.endpoint.forget_shuffle(shuffle);
-                self.endpoint.forget_shuffle(indexes_of(shuffle));
                 Ok(())
             }
             Entry::Copy(id) => {
@@ -265,7 +332,7 @@ impl Copier {
                     return Ok(());
                 }
                 let copied = self.copy(pull, listed);
-                self.has_copied(listed, copied)
+                self.has_copied(listed, copied, stats)
             }
         }
     }
@@ -275,9 +342,11 @@ impl Copier {
         &self,
         listed: ListedOutput,
         copied: Result<(), CopyError>,
+        stats: &mut CopyStats,
     ) -> Result<(), PullError> {
         match copied {
             Ok(()) => {
+                stats.copied += 1;
                 self.counts
                     .bytes
                     .fetch_add(listed.bytes(), Ordering::Relaxed);
@@ -287,7 +356,12 @@ impl Copier {
             Err(CopyError::Pull(PullError::Unknown)) => Ok(()),
             Err(CopyError::Pull(error @ (PullError::Peer(_) | PullError::Closed))) => Err(error),
             Err(error) => {
-                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                stats.refused += 1;
+                match error.is_of_now() {
+                    Some(NoRoom::OfTheDisk) => stats.disk_refused = true,
+                    Some(NoRoom::OfALimit) => stats.limit_refused = true,
+                    None => {}
+                }
                 let OutputId { shuffle_id, map_id } = listed.id;
                 self.say(format_args!("{shuffle_id}/{map_id}: {error}"));
                 Ok(())
@@ -295,50 +369,53 @@ impl Copier {
         }
     }
 
-    /// Copies small outputs with one request for all their indexes and data.
-    fn copy_together(&self, pull: &ReplicaPull<'_>, all: &[ListedOutput]) -> Result<(), PullError> {
+    /// Copies small outputs with one request for all their indexes and one for all their data.
+    fn copy_together(
+        &self,
+        pull: &ReplicaPull<'_>,
+        all: &[ListedOutput],
+        stats: &mut CopyStats,
+    ) -> Result<(), PullError> {
         let mut wanted = Vec::new();
         for one in all {
             match self.store.has_room(one.id, one.bytes()) {
                 Ok(()) => wanted.push(*one),
-                Err(error) => self.has_copied(*one, Err(error.into()))?,
+                Err(error) => self.has_copied(*one, Err(error.into()), stats)?,
             }
         }
         if wanted.is_empty() {
             return Ok(());
         }
-        let blocks = wanted.iter().flat_map(|one| {
-            let index = ListId::Index(one.id).block(1, 1);
-            let data = ListId::Output(one.id).block(one.partitions(), 1);
-            [Some(index), (one.data > 0).then_some(data)]
-        });
-        let blocks: Vec<BlockId> = blocks.flatten().collect();
-        let bytes = wanted.iter().map(|one| one.bytes()).sum();
-        let mut parts = match pull.some(&blocks, bytes) {
-            Ok(parts) => parts.into_iter(),
-            // One of them is longer than its list says; alone each is found out.
-            Err(PullError::Torn { .. }) => {
-                let alone = |one: ListedOutput| self.has_copied(one, self.copy(pull, one));
+        let ids: Vec<OutputId> = wanted.iter().map(|one| one.id).collect();
+        let blocks = wanted.iter().filter(|one| one.data > 0);
+        let blocks: Vec<BlockId> = blocks
+            .map(|one| piece_of(one.id, one.partitions(), 1))
+            .collect();
+        let index_bytes = wanted.iter().map(|one| u64::from(one.index)).sum();
+        let data_bytes = wanted.iter().map(|one| one.data).sum();
+        let (mut indexes, mut data) = (Vec::new(), Vec::new());
+        let got = pull
+            .indexes(&ids, index_bytes, &mut |more| indexes.write_all(more))
+            .and_then(|()| pull.blocks(&blocks, data_bytes, &mut |more| data.write_all(more)));
+        match got {
+            Ok(()) => {}
+            // One of them is gone, or not as long as its list says; alone each is found out.
+            Err(PullError::Unknown | PullError::Status { .. } | PullError::Torn { .. }) => {
+                let alone = |one: ListedOutput| self.has_copied(one, self.copy(pull, one), stats);
                 return wanted.into_iter().try_for_each(alone);
             }
             Err(error) => return Err(error),
-        };
-        let left_out = || Err(PullError::Peer("it left a block out".into()));
+        }
+        let (mut indexes, mut data) = (&indexes[..], &data[..]);
         for one in wanted {
-            let index = parts.next().unwrap_or_else(left_out);
-            let data = match one.data {
-                0 => Ok(Vec::new()),
-                _ => parts.next().unwrap_or_else(left_out),
-            };
-            let keeps = |(index, data): (Vec<u8>, Vec<u8>)| {
-                self.keep_copy(one, |index_file, data_file| {
-                    index_file.fill(|sink| Ok(sink(&index)?))?;
-                    data_file.fill(|sink| Ok(sink(&data)?))
-                })
-            };
-            let parts = index.and_then(|index| Ok((index, data?)));
-            let copied = parts.map_err(CopyError::from).and_then(keeps);
-            self.has_copied(one, copied)?;
+            let (index, more_indexes) = indexes.split_at(one.index as usize);
+            let (bytes, more_data) = data.split_at(one.data as usize);
+            (indexes, data) = (more_indexes, more_data);
+            let copied = self.keep_copy(one, |index_file, data_file| {
+                index_file.fill(|sink| Ok(sink(index)?))?;
+                data_file.fill(|sink| Ok(sink(bytes)?))
+            });
+            self.has_copied(one, copied, stats)?;
         }
         Ok(())
     }
@@ -347,8 +424,8 @@ impl Copier {
         self.store.has_room(one.id, one.bytes())?;
         let (index, data, partitions) = (one.index.into(), one.data, one.partitions());
         self.keep_copy(one, |index_file, data_file| {
-            index_file.fill(|sink| pull.whole(ListId::Index(one.id), 1, index, sink))?;
-            data_file.fill(|sink| pull.whole(ListId::Output(one.id), partitions, data, sink))
+            index_file.fill(|sink| pull.indexes(&[one.id], index, sink))?;
+            data_file.fill(|sink| pull.whole(one.id, partitions, data, sink))
         })
     }
 
@@ -373,10 +450,44 @@ impl Copier {
         let kept = self.store.keep_as(Kind::Replica, one.id, handed)?;
         if kept.replaced {
             // The endpoint may know the older files.
-            answer(&self.endpoint, &self.store, &self.pages, one.id);
+            answer(&self.endpoint, &self.store, one.id);
         }
         Ok(())
     }
+}
+
+/// The entries of a page; `None`: it is not written yet.
+fn page(pull: &ReplicaPull<'_>, page: u64) -> Result<Option<Vec<Entry>>, PullError> {
+    let bytes = match pull.page(page, MAX_PAGE) {
+        Err(PullError::Unknown) => return Ok(None),
+        other => other?,
+    };
+    let entries = Entry::decode_all(&bytes);
+    let entries = entries.ok_or_else(|| PullError::Peer("its list is no list".into()))?;
+    Ok(Some(entries))
+}
+
+/// What came of the outputs that were to be copied.
+#[derive(Debug, Clone, Copy, Default)]
+struct CopyStats {
+    copied: u64,
+    refused: u64,
+    /// Whether one was refused that may have room later.
+    disk_refused: bool,
+    limit_refused: bool,
+}
+
+impl CopyStats {
+    fn has_missed(self) -> bool {
+        self.disk_refused || self.limit_refused
+    }
+}
+
+/// Why there is no room now.
+enum NoRoom {
+    /// Known before anything is copied.
+    OfALimit,
+    OfTheDisk,
 }
 
 /// An output as another service's list names it.
@@ -405,4 +516,33 @@ enum CopyError {
     Keep(#[from] KeepError),
     #[error("{0}")]
     Io(#[from] io::Error),
+}
+
+impl CopyError {
+    /// Why there is no room for it now; `None`: there will be none later either.
+    fn is_of_now(&self) -> Option<NoRoom> {
+        match self {
+            Self::Keep(
+                KeepError::Quota { .. } | KeepError::Full { .. } | KeepError::Descriptors { .. },
+            ) => Some(NoRoom::OfALimit),
+            Self::Io(_)
+            | Self::Pull(PullError::Own(_))
+            | Self::Keep(
+                KeepError::Linking(_)
+                | KeepError::Directory(_)
+                | KeepError::Unreadable(_)
+                | KeepError::Files(HandedError::Io(_)),
+            ) => Some(NoRoom::OfTheDisk),
+            Self::Keep(
+                KeepError::Files(_) | KeepError::Ended | KeepError::Removed | KeepError::Own,
+            )
+            | Self::Pull(
+                PullError::Unknown
+                | PullError::Status { .. }
+                | PullError::Torn { .. }
+                | PullError::Peer(_)
+                | PullError::Closed,
+            ) => None,
+        }
+    }
 }

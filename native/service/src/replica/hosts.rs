@@ -19,7 +19,7 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// The service at place `at` of `of` has that card.
-    pub(crate) fn told(&mut self, replicas: usize, at: usize, of: usize, card: Vec<u8>) {
+    pub(crate) fn set(&mut self, replicas: usize, at: usize, of: usize, card: Vec<u8>) {
         self.replicas = replicas;
         self.of = self.of.max(of);
         if self.cards.len() <= at {
@@ -55,19 +55,19 @@ mod tests {
     #[test]
     fn nothing_is_placed_before_all_are_known() {
         let mut hosts = Hosts::default();
-        hosts.told(2, 1, 3, b"b".to_vec());
+        hosts.set(2, 1, 3, b"b".to_vec());
         assert_eq!(hosts.all(), None);
-        hosts.told(2, 0, 3, b"a".to_vec());
-        hosts.told(2, 2, 3, b"c".to_vec());
+        hosts.set(2, 0, 3, b"a".to_vec());
+        hosts.set(2, 2, 3, b"c".to_vec());
         assert_eq!(hosts.all().unwrap(), [b"a", b"b", b"c"]);
-        hosts.told(2, 3, 5, b"d".to_vec());
+        hosts.set(2, 3, 5, b"d".to_vec());
         assert_eq!(hosts.all(), None, "a fifth is not known");
-        hosts.told(2, 4, 5, b"e".to_vec());
-        hosts.told(2, 1, 5, b"B".to_vec());
+        hosts.set(2, 4, 5, b"e".to_vec());
+        hosts.set(2, 1, 5, b"B".to_vec());
         assert_eq!(hosts.all().unwrap()[1], b"B");
         assert_eq!(hosts.wanted(), 2);
         for gone in [0, 2, 4] {
-            hosts.told(2, gone, 5, Vec::new());
+            hosts.set(2, gone, 5, Vec::new());
         }
         assert_eq!(Hosts::places(&hosts.all().unwrap()), [1, 3]);
         assert_eq!(hosts.wanted(), 1);

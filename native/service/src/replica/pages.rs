@@ -5,13 +5,11 @@
 //!          u8 2 | u32 shuffle | i64 map                                              a copy that is kept here
 //!          u8 3 | u32 shuffle                                                        a shuffle that was removed
 //! ```
-//! Page n is a file `page_<n>.data` in the application's directory. Its index file has two offsets, and is shared by all
-//! pages and all indexes of the same length: `length_<bytes>.index`. Both count against the application's quota. A service before this one has left none that counts:
-//! a service that was started again has another card, and its list begins anew.
+//! Page n is a file `page_<n>.data` in the application's directory, which counts against the application's quota. Pages of a
+//! service before this one do not count: a service that was started again has another card, and its list begins anew.
 
-use crate::links::{LENGTH, PAGE};
+use crate::links::PAGE;
 use crate::store::Store;
-use faro_endpoint::OutputFiles;
 use faro_wire::OutputId;
 use std::fs;
 use std::io;
@@ -21,8 +19,6 @@ use std::sync::Arc;
 
 /// Entries of a page: what is copied between two looks at other services.
 pub(crate) const MAX_ENTRIES: usize = 256;
-/// Bytes of an index of two offsets.
-const INDEX_BYTES: u64 = 16;
 /// The longest page.
 pub(crate) const MAX_PAGE: u64 = (MAX_ENTRIES * 25) as u64;
 
@@ -114,47 +110,31 @@ impl Pages {
         for entry in entries {
             entry.encode(&mut bytes);
         }
-        self.store
-            .list(bytes.len() as u64)
-            .map_err(io::Error::other)?;
         let page = self.written.load(Ordering::Relaxed);
-        fs::write(self.path(page), &bytes)?;
-        self.index_of(bytes.len() as u64)?;
+        self.counted(&self.path(page), &bytes)?;
         self.written.store(page + 1, Ordering::Release);
         Ok(())
+    }
+
+    /// Writes a file that counts against the quota. If that fails, nothing of it is left: a disk that is full may be tried
+    /// many times.
+    fn counted(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let more = bytes.len() as u64;
+        self.store.list(more).map_err(io::Error::other)?;
+        fs::write(path, bytes).inspect_err(|_| {
+            let _ = fs::remove_file(path);
+            self.store.unlist(more);
+        })
     }
 
     fn path(&self, page: u64) -> PathBuf {
         self.store.path().join(format!("{PAGE}{page}.data"))
     }
 
-    /// Page `page`, if it is written.
-    pub(crate) fn find(&self, page: u64) -> Option<OutputFiles> {
+    /// The bytes of page `page`, if it is written.
+    pub(crate) fn read(&self, page: u64) -> io::Result<Option<Vec<u8>>> {
         let is_written = page < self.written.load(Ordering::Acquire);
-        is_written.then(|| self.as_block(&self.path(page)))?
-    }
-
-    /// The whole file as an output of one partition.
-    pub(crate) fn as_block(&self, data: &Path) -> Option<OutputFiles> {
-        let made = fs::metadata(data).and_then(|file| self.index_of(file.len()));
-        let made = made.inspect_err(|e| log::debug!("{} is not listed: {e}", data.display()));
-        Some(OutputFiles {
-            data: data.to_owned(),
-            index: made.ok()?,
-        })
-    }
-
-    fn index_of(&self, bytes: u64) -> io::Result<PathBuf> {
-        let path = self.store.path().join(format!("{LENGTH}{bytes}.index"));
-        if !path.exists() {
-            // Two threads may write it at once: neither sees half of the other's.
-            self.store.list(INDEX_BYTES).map_err(io::Error::other)?;
-            let id = std::thread::current().id();
-            let new = self.store.path().join(format!("{LENGTH}{bytes}.{id:?}"));
-            fs::write(&new, [0, bytes].map(u64::to_be_bytes).concat())?;
-            fs::rename(new, &path)?;
-        }
-        Ok(path)
+        is_written.then(|| fs::read(self.path(page))).transpose()
     }
 }
 
@@ -225,39 +205,51 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_indexes_count_against_the_quota() {
+    fn pages_count_against_the_quota() {
         let dir = tempfile::tempdir().unwrap();
-        let one: u64 = {
-            let mut bytes = Vec::new();
-            entries().iter().for_each(|entry| entry.encode(&mut bytes));
-            bytes.len() as u64
-        };
-        let pages = pages(dir.path(), 2 * one + INDEX_BYTES);
+        let mut bytes = Vec::new();
+        entries().iter().for_each(|entry| entry.encode(&mut bytes));
+        let pages = pages(dir.path(), 2 * bytes.len() as u64);
         pages.write(&entries()).unwrap();
         pages.write(&entries()).unwrap();
         let error = pages.write(&entries()).unwrap_err().to_string();
         assert!(error.contains("quota"), "{error}");
-        assert!(pages.find(1).is_some() && pages.find(2).is_none());
-        assert!(pages.as_block(&dir.path().join("page_0.data")).is_some());
-        let other = dir.path().join("of another length");
-        fs::write(&other, b"x").unwrap();
-        assert!(pages.as_block(&other).is_none());
+        assert_eq!(pages.read(1).unwrap(), Some(bytes));
+        assert_eq!(pages.read(2).unwrap(), None);
+    }
+
+    #[test]
+    fn what_could_not_be_written_takes_no_room() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("app");
+        fs::create_dir(&path).unwrap();
+        let pages = pages(&path, 1 << 10);
+        fs::remove_dir(&path).unwrap();
+        for _ in 0..100 {
+            let error = pages.write(&entries()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        }
+        fs::create_dir(&path).unwrap();
+        pages.write(&entries()).unwrap();
+        assert!(pages.read(0).unwrap().is_some());
     }
 
     #[test]
     fn a_page_is_there_when_it_is_written() {
         let dir = tempfile::tempdir().unwrap();
         let pages = pages(dir.path(), 1 << 20);
-        assert!(pages.find(0).is_none());
+        assert_eq!(pages.read(0).unwrap(), None);
         pages.write(&entries()).unwrap();
-        let files = pages.find(0).unwrap();
-        let length = fs::metadata(&files.data).unwrap().len();
-        let offsets = fs::read(files.index).unwrap();
-        assert_eq!(offsets, [0, length].map(u64::to_be_bytes).concat());
-        assert!(pages.find(1).is_none() && pages.find(u64::MAX).is_none());
+        let page = pages.read(0).unwrap().unwrap();
+        assert_eq!(Entry::decode_all(&page).unwrap(), entries());
+        for absent in [1, u64::MAX] {
+            assert_eq!(pages.read(absent).unwrap(), None);
+        }
         for name in fs::read_dir(dir.path()).unwrap() {
             let name = name.unwrap().file_name().into_string().unwrap();
             assert!(is_list(&name), "{name}");
         }
+        fs::remove_file(dir.path().join("page_0.data")).unwrap();
+        assert!(pages.read(0).is_err());
     }
 }

@@ -1,11 +1,13 @@
-//! Bytes of another service, by the application's endpoint: as a reader gets them, a few pieces at a time.
+//! Bytes of another service, by the application's endpoint: pages and indexes by commands, data as a reader gets it, a few
+//! pieces at a time.
 
-use super::names::ListId;
 use super::throttle::Throttle;
-use faro_endpoint::{Completion, Delivery, Endpoint, EndpointError};
+use faro_endpoint::{CommandAnswer, Completion, Endpoint, EndpointError};
 use faro_wire::block::PIECE_BYTES;
-use faro_wire::{BlockId, BlockStatus};
+use faro_wire::message::{CommandReply, CommandStatus, MemberCommand, MAX_CONTENT_BYTES};
+use faro_wire::{BlockId, BlockStatus, OutputId};
 use std::io;
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -52,73 +54,60 @@ pub(crate) struct ReplicaPull<'a> {
 }
 
 impl ReplicaPull<'_> {
-    /// A whole block of at most a piece.
-    pub(crate) fn small(&self, asked: ListId, max: u64) -> Result<Vec<u8>, PullError> {
-        let mut bytes = Vec::new();
-        let mut sink = |more: &[u8]| {
-            bytes.extend_from_slice(more);
-            Ok(())
-        };
-        // A piece, as a block of any other length could take all memory.
-        let got = self.fetch(&[asked.block(1, 1)], &mut sink)?;
-        match got <= max {
-            true => Ok(bytes),
-            false => Err(PullError::Torn { wanted: max, got }),
+    /// Page `page` of its list, of at most `max` bytes.
+    pub(crate) fn page(&self, page: u64, max: u64) -> Result<Vec<u8>, PullError> {
+        let bytes = self.ask(MemberCommand::SendPage(page))?;
+        match bytes.len() as u64 {
+            got if got > max => Err(PullError::Torn { wanted: max, got }),
+            _ => Ok(bytes),
         }
     }
 
-    /// Some blocks of at most a piece each, `bytes` together, with one request. For each its bytes, or why there are none.
-    pub(crate) fn some(
+    /// The indexes of these outputs, one after the other, `bytes` together.
+    pub(crate) fn indexes(
         &self,
-        blocks: &[BlockId],
+        outputs: &[OutputId],
         bytes: u64,
-    ) -> Result<Vec<Result<Vec<u8>, PullError>>, PullError> {
-        self.wait(self.throttle.take(bytes, Instant::now()))?;
-        let mut all: Vec<Result<Vec<u8>, PullError>> = Vec::new();
-        all.resize_with(blocks.len(), || {
-            Err(PullError::Peer("it left a block out".into()))
-        });
+        sink: ByteSink<'_>,
+    ) -> Result<(), PullError> {
         let mut got = 0;
-        self.each(blocks, &mut |completion| {
-            let delivery = delivered(completion)?;
-            let lengths = delivery.blocks.iter().map(|block| block.length.get());
-            got = lengths.fold(got, u64::saturating_add);
-            if got > bytes {
-                // Each block may be a whole piece, whatever its list says: all of them would take much memory.
+        while got < bytes {
+            let next = (bytes - got).min(MAX_CONTENT_BYTES.into());
+            self.wait(self.throttle.take(next, Instant::now()))?;
+            let more = self.ask(MemberCommand::SendIndexes {
+                outputs: outputs.to_vec(),
+                from: got,
+            })?;
+            got += more.len() as u64;
+            if more.len() as u64 != next {
                 return Err(PullError::Torn { wanted: bytes, got });
             }
-            let (mut slices, mut taken) = (delivery.slices.iter(), &[][..]);
-            for (entry, of) in delivery
-                .blocks
-                .iter()
-                .zip(completion.first_block as usize..)
-            {
-                let (mut bytes, length) = (Vec::new(), entry.length.get() as usize);
-                while bytes.len() < length {
-                    if taken.is_empty() {
-                        let slice = slices.next();
-                        let slice =
-                            slice.ok_or_else(|| PullError::Peer("bytes are missing".into()))?;
-                        let from = slice.offset as usize;
-                        taken = &slice.lease.bytes()[from..from + slice.length as usize];
-                    }
-                    let (now, rest) = taken.split_at(taken.len().min(length - bytes.len()));
-                    bytes.extend_from_slice(now);
-                    taken = rest;
-                }
-                if let Some(one) = all.get_mut(of) {
-                    *one = status(entry.status.get()).map(|()| bytes);
-                }
-            }
-            Ok(())
-        })?;
-        Ok(all)
+            sink(&more)?;
+        }
+        Ok(())
     }
 
-    /// `bytes` bytes of all partitions together.
+    /// Sends a command, and waits for the content that it asks for.
+    fn ask(&self, command: MemberCommand) -> Result<Vec<u8>, PullError> {
+        let (sender, answers) = mpsc::channel();
+        self.endpoint
+            .command(self.peer, command, self.timeout, sender)?;
+        // The command ends in time. Without an answer, the endpoint was closed.
+        let CommandAnswer { outcome, .. } = answers.recv().map_err(|_| PullError::Closed)?;
+        match outcome.map_err(|error| PullError::Peer(error.to_string()))? {
+            CommandReply::Content(bytes) => Ok(bytes),
+            CommandReply::Status(CommandStatus::Unknown) => Err(PullError::Unknown),
+            CommandReply::Status(CommandStatus::Unreadable) => Err(PullError::Status {
+                status: BlockStatus::Unreadable as u32,
+            }),
+            CommandReply::Status(status) => Err(PullError::Peer(format!("it says {status:?}"))),
+        }
+    }
+
+    /// `bytes` bytes of all partitions of an output together.
     pub(crate) fn whole(
         &self,
-        asked: ListId,
+        id: OutputId,
         partitions: u32,
         bytes: u64,
         sink: ByteSink<'_>,
@@ -126,19 +115,54 @@ impl ReplicaPull<'_> {
         let mut got = 0;
         while got < bytes {
             let next = (bytes - got).min(WINDOW * PIECE_BYTES);
-            self.wait(self.throttle.take(next, Instant::now()))?;
             let first = got / PIECE_BYTES + 1;
             let pieces = first..first + next.div_ceil(PIECE_BYTES);
-            let piece = |at: u64| u32::try_from(at).map(|piece| asked.block(partitions, piece));
+            let piece = |at: u64| u32::try_from(at).map(|piece| piece_of(id, partitions, piece));
             let blocks: Result<Vec<BlockId>, _> = pieces.map(piece).collect();
             let blocks = blocks.map_err(|_| PullError::Torn { wanted: bytes, got })?;
-            let more = self.fetch(&blocks, sink)?;
-            got += more;
-            if more != next {
-                return Err(PullError::Torn { wanted: bytes, got });
-            }
+            self.blocks(&blocks, next, sink)?;
+            got += next;
         }
         Ok(())
+    }
+
+    /// Blocks of at most a piece each, `bytes` together, one after the other.
+    pub(crate) fn blocks(
+        &self,
+        blocks: &[BlockId],
+        bytes: u64,
+        sink: ByteSink<'_>,
+    ) -> Result<(), PullError> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        self.wait(self.throttle.take(bytes, Instant::now()))?;
+        let mut got = 0;
+        self.each(blocks, &mut |completion| {
+            let delivery = completion.outcome.as_ref();
+            let delivery = delivery.map_err(|failure| PullError::Peer(failure.detail.clone()))?;
+            for block in &delivery.blocks {
+                match block.status.get() {
+                    OK => {}
+                    UNKNOWN => return Err(PullError::Unknown),
+                    status => return Err(PullError::Status { status }),
+                }
+            }
+            for slice in &delivery.slices {
+                let (from, length) = (slice.offset as usize, slice.length as usize);
+                got += length as u64;
+                if got > bytes {
+                    // Each block may be a whole piece, whatever its list says: all of them would take much memory.
+                    return Err(PullError::Torn { wanted: bytes, got });
+                }
+                sink(&slice.lease.bytes()[from..from + length])?;
+            }
+            Ok(())
+        })?;
+        match got == bytes {
+            true => Ok(()),
+            false => Err(PullError::Torn { wanted: bytes, got }),
+        }
     }
 
     fn wait(&self, time: Duration) -> Result<(), PullError> {
@@ -153,16 +177,6 @@ impl ReplicaPull<'_> {
             }
             std::thread::sleep(left.min(LOOK));
         }
-    }
-
-    /// Gives all bytes of the blocks to the sink, and returns how many that were.
-    fn fetch(&self, blocks: &[BlockId], sink: ByteSink<'_>) -> Result<u64, PullError> {
-        let mut got = 0;
-        self.each(blocks, &mut |completion| {
-            got += taken(completion, sink)?;
-            Ok(())
-        })?;
-        Ok(got)
     }
 
     /// Gives all completions of a request for the blocks to `take`, until it fails. Waits for the request's end also then, so
@@ -197,31 +211,13 @@ impl ReplicaPull<'_> {
     }
 }
 
-fn delivered(completion: &Completion) -> Result<&Delivery, PullError> {
-    let outcome = completion.outcome.as_ref();
-    outcome.map_err(|failure| PullError::Peer(failure.detail.clone()))
-}
-
-fn status(status: u32) -> Result<(), PullError> {
-    match status {
-        OK => Ok(()),
-        UNKNOWN => Err(PullError::Unknown),
-        status => Err(PullError::Status { status }),
+/// Piece `piece` of all partitions of an output.
+pub(crate) fn piece_of(id: OutputId, partitions: u32, piece: u32) -> BlockId {
+    BlockId {
+        map_id: id.map_id.into(),
+        shuffle_id: id.shuffle_id.into(),
+        start_reduce: 0.into(),
+        end_reduce: partitions.into(),
+        piece: piece.into(),
     }
-}
-
-fn taken(completion: &Completion, sink: ByteSink<'_>) -> Result<u64, PullError> {
-    let delivery = delivered(completion)?;
-    let mut all = delivery
-        .blocks
-        .iter()
-        .map(|block| status(block.status.get()));
-    all.try_for_each(|one| one)?;
-    let mut got = 0;
-    for slice in &delivery.slices {
-        let (from, length) = (slice.offset as usize, slice.length as usize);
-        sink(&slice.lease.bytes()[from..from + length])?;
-        got += length as u64;
-    }
-    Ok(got)
 }

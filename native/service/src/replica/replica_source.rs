@@ -1,5 +1,6 @@
 //! What the copier knows of another service: where its list is read on, and when it is asked again.
 
+use super::missed::MissedPages;
 use std::time::{Duration, Instant};
 
 /// How long a service that does not answer is left alone; it doubles.
@@ -13,6 +14,8 @@ pub(super) struct ReplicaSource {
     /// The next page, and the next entry of it.
     pub(super) page: u64,
     pub(super) entry: usize,
+    /// Of those before.
+    pub(super) missed: MissedPages,
     /// When it is asked again, after it did not answer.
     rests: Option<(Instant, Duration)>,
 }
@@ -23,6 +26,7 @@ impl ReplicaSource {
             card: card.to_owned(),
             page: 0,
             entry: 0,
+            missed: MissedPages::default(),
             rests: None,
         }
     }

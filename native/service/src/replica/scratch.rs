@@ -3,6 +3,7 @@
 use super::pull::{ByteSink, PullError};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 /// A file that is removed when this ends; a link of it stays.
@@ -28,8 +29,9 @@ impl ScratchFile {
         Ok(out.flush()?)
     }
 
+    /// Opens this very file for reading, whatever has its path by now.
     pub(crate) fn open(&self) -> io::Result<File> {
-        File::open(&self.path)
+        File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd()))
     }
 }
 

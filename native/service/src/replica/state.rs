@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Default)]
 pub(crate) struct CopyCounts {
     pub(crate) bytes: AtomicU64,
+    /// Copies that could not be made here, and outputs of here that could not be listed for others, when that was first tried.
     pub(crate) refused: AtomicU64,
 }
 
@@ -49,7 +50,7 @@ pub(crate) enum Pending {
 
 impl Replicas {
     /// The service at place `at` of `of` has that card. Returns true if the application needs a copier from now on.
-    pub(crate) fn told(
+    pub(crate) fn set_host(
         &self,
         (replicas, at, of): (u8, u32, u32),
         card: Vec<u8>,
@@ -62,7 +63,7 @@ impl Replicas {
         }
         let mut state = lock(&self.state);
         let hosts = Arc::make_mut(&mut state.hosts);
-        hosts.told(replicas.into(), at as usize, of as usize, card);
+        hosts.set(replicas.into(), at as usize, of as usize, card);
         if state.active || replicas == 0 {
             return Ok(false);
         }
@@ -133,6 +134,12 @@ impl Replicas {
 
     pub(crate) fn hosts(&self) -> Arc<Hosts> {
         Arc::clone(&lock(&self.state).hosts)
+    }
+
+    /// How many outputs and copies of here are not on a page yet.
+    pub(crate) fn pending(&self) -> u64 {
+        let state = lock(&self.state);
+        (state.pending.len() - state.removed) as u64
     }
 
     /// Gives the next ones to `write`, at most `max`. If it fails, they come next again. Returns how many there were.

@@ -53,8 +53,10 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+#[cfg(test)]
+pub(crate) use test_store::BeingKept;
 
-/// How often the end looks again whether outputs are being kept; it is also told.
+/// How often the end looks again whether outputs are being kept; it is also woken.
 const SETTLED_LOOK: Duration = Duration::from_secs(1);
 
 /// The map outputs of one application.
@@ -461,6 +463,11 @@ impl Store {
         }
         self.lists.fetch_add(more, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Ends a `list` of what could not be written.
+    pub fn unlist(&self, fewer: u64) {
+        self.lists.fetch_sub(fewer, Ordering::Relaxed);
     }
 
     pub fn path(&self) -> &Path {

@@ -45,7 +45,7 @@ pub(super) enum OutputCheckError {
 /// The directory cannot be read; then nothing was removed.
 pub(super) fn scan(directory: &Directory) -> io::Result<FoundNames> {
     let mut found: HashMap<(OutputId, u64, Kind), [bool; 2]> = HashMap::new();
-    let (mut names, mut strangers) = (FoundNames::default(), Vec::new());
+    let (mut names, mut unknown) = (FoundNames::default(), Vec::new());
     for entry in std::fs::read_dir(directory.path())? {
         let name = entry?.file_name();
         let name = name.to_string_lossy();
@@ -57,11 +57,11 @@ pub(super) fn scan(directory: &Directory) -> io::Result<FoundNames> {
             None if Record::is_name(&name) => {}
             None => {
                 names.removed += usize::from(!is_list(&name));
-                strangers.push(name.into_owned());
+                unknown.push(name.into_owned());
             }
         }
     }
-    strangers.iter().for_each(|name| directory.remove(name));
+    unknown.iter().for_each(|name| directory.remove(name));
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_unstable_by_key(|(key, _)| *key);
     for ((id, generation, kind), [has_index, has_data]) in found {

@@ -77,6 +77,23 @@ impl TestStore {
     }
 }
 
+/// An output that is being kept until this is dropped, as where a disk does not answer.
+pub(crate) struct BeingKept(Arc<Store>);
+
+impl BeingKept {
+    pub(crate) fn new(store: &Arc<Store>) -> Self {
+        faro_sync::lock(&store.outputs).enter(1);
+        Self(Arc::clone(store))
+    }
+}
+
+impl Drop for BeingKept {
+    fn drop(&mut self) {
+        faro_sync::lock(&self.0.outputs).leave(1);
+        self.0.settled.notify_all();
+    }
+}
+
 pub(super) fn bytes_of(store: &Store, id: OutputId) -> Option<Vec<u8>> {
     store
         .find(id)

@@ -194,7 +194,7 @@ impl Pipe {
     }
 
     /// Puts a packet that has arrived at a place that `take` has returned.
-    pub(super) fn put_back(&mut self, now: Time, at: usize, packet: Packet) {
+    pub(super) fn requeue(&mut self, now: Time, at: usize, packet: Packet) {
         self.wire_bytes += packet.bytes();
         let arrives = now;
         self.wire.insert(at, Flight { arrives, packet });

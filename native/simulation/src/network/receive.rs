@@ -128,7 +128,7 @@ impl Network {
                     match (by_device, self.links.get_mut(&id)) {
                         // The process learns of it when it has taken what came before.
                         (true, Some(link)) => {
-                            link.pipe(end.other()).put_back(core.now, at, written);
+                            link.pipe(end.other()).requeue(core.now, at, written);
                         }
                         _ => self.sites[site].written(connection, key, immediate, length),
                     }

@@ -143,7 +143,6 @@ impl<'a> BodyReader<'a> {
             .map_err(|_| WireError::NotUtf8 { what })
     }
 
-    /// Returns the bytes that were not read yet.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }

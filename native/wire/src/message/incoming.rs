@@ -5,7 +5,7 @@
 
 use super::body::BodyReader;
 use super::{
-    Abort, ClearToSend, CommandStatus, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
+    Abort, ClearToSend, CommandReply, DataReady, DataWritten, Failed, Fetch, FetchResponse, Join,
     MemberCommand, MoreBuffers, ReadOffer,
 };
 use crate::{kind, WireError};
@@ -66,7 +66,7 @@ pub enum ToCommands {
     /// `COMMAND`.
     Command(MemberCommand),
     /// `COMMAND_ANSWER`.
-    Answer(CommandStatus),
+    Answer(CommandReply),
 }
 
 impl Incoming {
@@ -97,7 +97,7 @@ impl Incoming {
             kind::ABORT => Self::ToMember(ToMember::Abort(Abort::decode(body)?)),
             kind::COMMAND => Self::ToCommands(ToCommands::Command(MemberCommand::decode(body)?)),
             kind::COMMAND_ANSWER => {
-                Self::ToCommands(ToCommands::Answer(CommandStatus::decode(body)?))
+                Self::ToCommands(ToCommands::Answer(CommandReply::decode(body)?))
             }
             got => return Err(WireError::UnknownKind { got }),
         })
@@ -211,7 +211,7 @@ impl ToCommands {
     pub fn encode(&self) -> Vec<u8> {
         match self {
             Self::Command(message) => message.encode(),
-            Self::Answer(status) => status.encode(),
+            Self::Answer(reply) => reply.encode(),
         }
     }
 }

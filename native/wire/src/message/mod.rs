@@ -48,7 +48,7 @@ mod incoming;
 mod read_offer;
 
 pub use collective::{Abort, AbortCause, ClearToSend, ClearToSendHead, DataReady, Join};
-pub use command::{CommandStatus, MemberCommand, MAX_COMMAND_SHUFFLES};
+pub use command::{CommandReply, CommandStatus, MemberCommand, MAX_COMMAND_IDS, MAX_CONTENT_BYTES};
 pub use data_written::{DataWritten, WrittenBuffer};
 pub use failed::{Failed, FailureCode};
 pub use fetch::{Fetch, MoreBuffers, RemoteBuffer};

@@ -4,7 +4,7 @@
 use faro_wire::card::MAX_CARD_BYTES;
 use faro_wire::header::HEADER_BYTES;
 use faro_wire::message::{
-    Abort, ClearToSend, CommandStatus, DataReady, DataWritten, Failed, Fetch, FetchResponse,
+    Abort, ClearToSend, CommandReply, DataReady, DataWritten, Failed, Fetch, FetchResponse,
     Incoming, Join, MemberCommand, MoreBuffers, ReadOffer,
 };
 use faro_wire::{BootstrapId, Card, FrameHeader, WireError};
@@ -28,7 +28,7 @@ pub const ALL: [(&str, Decoder); 16] = [
     ("data_ready", data_ready),
     ("abort", abort),
     ("command", command),
-    ("command_status", command_status),
+    ("command_answer", command_answer),
     ("bootstrap_id", bootstrap_id),
 ];
 
@@ -130,10 +130,8 @@ pub fn command(bytes: &[u8]) -> bool {
     canonical(bytes, MemberCommand::decode(bytes), MemberCommand::encode)
 }
 
-pub fn command_status(bytes: &[u8]) -> bool {
-    canonical(bytes, CommandStatus::decode(bytes), |status| {
-        status.encode()
-    })
+pub fn command_answer(bytes: &[u8]) -> bool {
+    canonical(bytes, CommandReply::decode(bytes), CommandReply::encode)
 }
 
 /// Decodes a bootstrap id, which is checked like a card, since it ends in one.

@@ -1,11 +1,13 @@
 //! One value of every layout, the same ones that `tests/golden/*.hex` spell out.
 
 use faro_wire::message::{
-    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, CommandStatus, DataReady,
-    DataWritten, Failed, FailureCode, Fetch, FetchResponse, Join, MemberCommand, MoreBuffers,
-    OfferedSlice, ReadOffer, RemoteBuffer, WrittenBuffer,
+    Abort, AbortCause, BlockEntry, ClearToSend, ClearToSendHead, CommandReply, CommandStatus,
+    DataReady, DataWritten, Failed, FailureCode, Fetch, FetchResponse, Join, MemberCommand,
+    MoreBuffers, OfferedSlice, ReadOffer, RemoteBuffer, WrittenBuffer,
 };
-use faro_wire::{kind, BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader};
+use faro_wire::{
+    kind, BlockId, BlockStatus, BootstrapId, Card, CardAddress, FrameHeader, OutputId,
+};
 use zerocopy::IntoBytes;
 
 pub fn block_ids() -> Vec<BlockId> {
@@ -178,8 +180,24 @@ pub fn command() -> MemberCommand {
     MemberCommand::ShufflesRemoved(vec![0, 7, 0x7fff_ffff])
 }
 
-pub fn command_status() -> CommandStatus {
-    CommandStatus::Busy
+pub fn command_page() -> MemberCommand {
+    MemberCommand::SendPage(0x0102_0304_0506_0708)
+}
+
+pub fn command_indexes() -> MemberCommand {
+    let output = |shuffle_id, map_id| OutputId { shuffle_id, map_id };
+    MemberCommand::SendIndexes {
+        outputs: vec![output(7, 0x0102_0304_0506_0708), output(0x7fff_ffff, -1)],
+        from: 0x10_0000,
+    }
+}
+
+pub fn command_answer() -> CommandReply {
+    CommandReply::Status(CommandStatus::Busy)
+}
+
+pub fn command_content() -> CommandReply {
+    CommandReply::Content(b"page".to_vec())
 }
 
 pub fn bootstrap_id() -> BootstrapId {
@@ -221,7 +239,10 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("message_failed", failed().encode()),
         ("message_abort", abort().encode()),
         ("message_command", command().encode()),
-        ("message_command_answer", command_status().encode()),
+        ("message_command_page", command_page().encode()),
+        ("message_command_indexes", command_indexes().encode()),
+        ("message_command_answer", command_answer().encode()),
+        ("message_command_content", command_content().encode()),
         ("message_fetch", fetch().encode()),
         ("message_clear_to_send", clear_to_send().encode()),
         ("message_join", join().encode()),

@@ -6,7 +6,9 @@ from .model import (
     DECLINED,
     FEW,
     FEWEST,
+    FULL,
     KRYO,
+    MOST,
     OTHER_DISK,
     PLUGIN,
     SECRETS,
@@ -37,6 +39,22 @@ BAD_VALUES = [
 ]
 
 GROUPED = {"spark.faro.exchange": "grouped", "spark.faro.exchange.slice": "5ms"}
+
+
+def on_no_executor(name, conf, reason):
+    """Faro starts on no executor, so stock Spark runs the job, and the driver's log says why."""
+    return Scenario(
+        name,
+        ["groupByKey"],
+        conf,
+        faro=ANY,
+        fallback="auto",
+        faro_only=True,
+        depths=(MOST, FULL),
+        must_log_once=("Faro could not start, Spark's own fetch delivers all blocks",),
+        driver_must_log=(f"Faro runs on 0 of 2 executors; 2 do not: .*{reason}",),
+    )
+
 
 SCENARIOS = [
     Scenario("fabric-tcp", FEW, {"spark.faro.fabric": "tcp"}, faro_only=True, tier=CANDIDATE),
@@ -170,6 +188,16 @@ SCENARIOS = [
         tier=CANDIDATE,
         other_version="jars",
         must_log_once=("Faro's jar is on the class path in more than one version",),
+    ),
+    on_no_executor(
+        "wrong-address",
+        {"spark.faro.bindAddress": "192.0.2.1"},
+        r"spark\.faro\.bindAddress=192\.0\.2\.1 is not an address of this host",
+    ),
+    on_no_executor(
+        "no-tmpdir",
+        {"spark.executor.extraJavaOptions": "-Dfaro.tmpdir=/not/there"},
+        "-Dfaro.tmpdir=/not/there does not take it",
     ),
     Scenario("bad-values", ["badConfig"], faro=ANY, faro_only=True, bad_values=BAD_VALUES),
 ]

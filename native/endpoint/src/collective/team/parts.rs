@@ -92,7 +92,7 @@ impl Team {
         let Some(outgoing) = outgoing else {
             return Err(self.mismatch(run, rank, round, &remote));
         };
-        outgoing.heard = true;
+        outgoing.is_cleared = true;
         let numbers = clear.head.first_chunk.get()..;
         for (buffer, number) in clear.buffers.iter().zip(numbers) {
             let place = outgoing.part.chunk(number);

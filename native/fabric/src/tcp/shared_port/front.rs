@@ -149,7 +149,7 @@ impl TransportKind for NoFrame {
 
 impl Datapath for Front {
     type Kind = NoFrame;
-    type Remains = ();
+    type CloseState = ();
     const STAGING_BYTES: usize = TAIL_BYTES;
 
     fn on_frame(

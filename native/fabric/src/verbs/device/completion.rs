@@ -256,7 +256,6 @@ fn vector(process: u32, vectors: c_int) -> c_int {
     (process % vectors.max(1) as u32) as c_int
 }
 
-/// Returns the words for a status in a log line.
 fn meaning(status: c_uint) -> &'static str {
     match status {
         IBV_WC_RETRY_EXC_ERR => {

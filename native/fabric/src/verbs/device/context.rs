@@ -192,7 +192,6 @@ impl Device {
         unsafe { BorrowedFd::borrow_raw((*self.context.as_ptr()).async_fd) }
     }
 
-    /// Returns the next asynchronous event, if there is one.
     pub(crate) fn next_async(&self) -> Option<AsyncEvent> {
         let mut event = ibv_async_event::new_zeroed();
         // SAFETY: the context is open, `event` is writable; the descriptor does not block.

@@ -98,20 +98,17 @@ symbols! {
 }
 
 impl Symbols {
-    /// Returns the name of an asynchronous event.
     pub(super) fn event_name(&self, event: c_uint) -> String {
         // SAFETY: takes any number, and returns a string that lives as long as the library, or null.
         text(unsafe { (self.event_type_str)(event) })
     }
 
-    /// Returns the name of a completion's status.
     pub(super) fn status_name(&self, status: c_uint) -> String {
         // SAFETY: as above.
         text(unsafe { (self.wc_status_str)(status) })
     }
 }
 
-/// Returns a C string's text; empty for null.
 pub(super) fn text(string: *const c_char) -> String {
     if string.is_null() {
         return String::new();

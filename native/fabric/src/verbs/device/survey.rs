@@ -20,7 +20,6 @@ pub(crate) struct Gid {
 }
 
 impl Gid {
-    /// Returns the address that it stands for.
     pub(crate) fn ip(&self) -> IpAddr {
         IpAddr::V6(self.value).to_canonical()
     }

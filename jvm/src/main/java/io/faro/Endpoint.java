@@ -118,11 +118,12 @@ public final class Endpoint implements AutoCloseable {
     if (timeoutMillis < 0) {
       throw new IllegalArgumentException("timeout of " + timeoutMillis + " ms");
     }
-    if (blocks.count() == 0) {
-      throw new IllegalArgumentException("a request of no blocks");
+    if (blocks.count() == 0 || blocks.count() > BlockIds.MAX_BLOCKS) {
+      throw new IllegalArgumentException(
+          "a request of " + blocks.count() + " blocks; it has 1 to " + BlockIds.MAX_BLOCKS);
     }
     FetchHandle fetch = new FetchHandle(this, peer, blocks.count(), listener);
-    requests.register(fetch, () -> Native.fetch(handle, peer, blocks.buffer(), blocks.count(), timeoutMillis));
+    requests.register(fetch, () -> Native.fetch(handle, peer, blocks.direct(), blocks.count(), timeoutMillis));
     return fetch;
   }
 

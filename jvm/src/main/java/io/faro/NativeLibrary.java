@@ -3,12 +3,14 @@ package io.faro;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.file.FileSystemException;
 import java.nio.file.Paths;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.Properties;
+import java.util.regex.Pattern;
 
 /**
  * Finds, loads and checks {@code libfaro_jni.so}.
@@ -24,6 +26,7 @@ final class NativeLibrary {
   static final String PATH_PROPERTY = "faro.library.path";
   static final String TMPDIR_PROPERTY = "faro.tmpdir";
   static final String FILE = "libfaro_jni.so";
+  private static final Pattern RANDOM_PART = Pattern.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}");
 
   private final String path;
   private final List<File> places;
@@ -109,7 +112,7 @@ final class NativeLibrary {
     try {
       System.load(file.getPath());
     } catch (UnsatisfiedLinkError e) {
-      throw unloadable(file, e);
+      throw unloadable(file.getPath(), file, e);
     }
   }
 
@@ -146,33 +149,44 @@ final class NativeLibrary {
           String text = textOf(extraction.file(), e);
           // This is dlopen's message if the file system is mounted noexec.
           if (text.contains("failed to map segment") || text.contains("Operation not permitted")) {
-            return place + " is probably mounted noexec (" + text + ")";
+            return nameOf(place) + " is probably mounted noexec (" + text + ")";
           }
-          throw unloadable(extraction.file(), e);
+          throw unloadable(FILE + " in " + nameOf(place), extraction.file(), e);
         }
       }
+    } catch (FileSystemException e) {
+      // Its file has a random name, and is the same for no two executors.
+      String reason = e.getReason() == null ? "" : ": " + e.getReason();
+      return nameOf(place) + " does not take it (" + e.getClass().getSimpleName() + reason + ")";
     } catch (IOException e) {
-      return place + " does not take it (" + e + ")";
+      return nameOf(place) + " does not take it (" + e.getMessage() + ")";
     }
   }
 
-  private static String textOf(File file, UnsatisfiedLinkError error) {
-    return String.valueOf(error.getMessage()).replace(file.getPath() + ": ", "");
+  /** The place as it is for all executors: the names of their own directories have random parts. */
+  private static String nameOf(File place) {
+    boolean isChosen = place.getPath().equals(System.getProperty(TMPDIR_PROPERTY));
+    return isChosen ? "-D" + TMPDIR_PROPERTY + "=" + place : RANDOM_PART.matcher(place.getPath()).replaceAll("*");
   }
 
-  private static FaroUnavailableException unloadable(File file, UnsatisfiedLinkError error) {
+  private static String textOf(File file, UnsatisfiedLinkError error) {
+    return String.valueOf(error.getMessage()).replace(file.getPath() + ": ", "").replace(file.getPath(), file.getName());
+  }
+
+  /** {@code name}: of the file, as it is for all executors. */
+  private static FaroUnavailableException unloadable(String name, File file, UnsatisfiedLinkError error) {
     String text = textOf(file, error);
     String musl = Musl.loader(Paths.get("/proc/self/maps"));
     if (musl != null) {
       return new FaroUnavailableException("this Java runs on musl (" + musl + "; Alpine Linux has it), and the native "
-          + "library needs glibc: take an image with glibc (cannot load " + file + ": " + text + ")", error);
+          + "library needs glibc: take an image with glibc (cannot load " + name + ": " + text + ")", error);
     }
     String advice = "";
     if (text.contains("already loaded in another classloader")) {
       advice = ". The JVM loads a library file in one class loader only: another copy of Faro's jar in this process has"
           + " it. Put the jar on one class path only (spark.jars or spark.executor.extraClassPath, not both)";
     }
-    return new FaroUnavailableException("cannot load " + file + ": " + text + advice, error);
+    return new FaroUnavailableException("cannot load " + name + ": " + text + advice, error);
   }
 
   private void checkVersion() throws FaroUnavailableException {

@@ -131,6 +131,11 @@ class LifecycleTest {
   @Test
   void wrongArgumentsAreRefusedBeforeAnythingStarts() {
     assertThrows(IllegalArgumentException.class, () -> pair.fetch(new BlockIds()));
+    BlockIds tooMany = new BlockIds();
+    for (int i = 0; i <= BlockIds.MAX_BLOCKS; i++) {
+      tooMany.add(1, i, 0, 1);
+    }
+    assertThrows(IllegalArgumentException.class, () -> pair.fetch(tooMany));
     assertThrows(
         IllegalArgumentException.class,
         () -> pair.client.fetch(pair.peer, new BlockIds().add(1, 1, 0, 1), -1, new CollectedBlocks(1)));

@@ -15,7 +15,10 @@ import java.nio.file.attribute.FileTime;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
+import java.util.UUID;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -134,6 +137,38 @@ class LoaderTest {
       String message = refused(new NativeLibrary(null, Arrays.asList(missing, neither), PLATFORM, resources, "1"));
       assertTrue(message.contains("not-there") && message.contains("nor-there"), message);
       assertTrue(message.contains("-Dfaro.tmpdir"), message);
+    }
+  }
+
+  /** Each executor has directories of its own, and the driver counts the executors that have one reason. */
+  @Test
+  void executorsOfOneApplicationHaveOneReason() throws Exception {
+    try (URLClassLoader resources = jar()) {
+      Set<String> messages = new HashSet<>();
+      for (int i = 0; i < 2; i++) {
+        File own = temp.resolve("spark-" + UUID.randomUUID()).toFile();
+        messages.add(refused(
+            new NativeLibrary(null, Arrays.asList(temp.resolve("tmp").toFile(), own), PLATFORM, resources, "1")));
+      }
+      assertEquals(1, messages.size(), messages.toString());
+      assertTrue(messages.toString().contains("spark-* does not take it (NoSuchFileException)"), messages.toString());
+    }
+    try (URLClassLoader resources = jar(new byte[] {1, 2, 3})) {
+      String message = refused(new NativeLibrary(null, places(temp), PLATFORM, resources, "1"));
+      assertFalse(message.contains(Extraction.PREFIX), message);
+    }
+  }
+
+  @Test
+  void aPlaceThatWasChosenIsNamedWithItsKey() throws Exception {
+    String chosen = temp.resolve("not-there").toString();
+    System.setProperty(NativeLibrary.TMPDIR_PROPERTY, chosen);
+    try (URLClassLoader resources = jar()) {
+      List<File> places = NativeLibrary.places(chosen, "/tmp", Collections.emptyList());
+      String message = refused(new NativeLibrary(null, places, PLATFORM, resources, "1"));
+      assertTrue(message.contains("-Dfaro.tmpdir=" + chosen + " does not take it"), message);
+    } finally {
+      System.clearProperty(NativeLibrary.TMPDIR_PROPERTY);
     }
   }
 

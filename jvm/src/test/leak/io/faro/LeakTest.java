@@ -46,7 +46,7 @@ class LeakTest {
       Random random = new Random(1);
       Deque<CollectedBlocks> flying = new ArrayDeque<>();
       for (int cycle = 0; cycle < CYCLES; cycle++) {
-        BlockIds ids = BlockIds.local();
+        BlockIds ids = new BlockIds();
         for (int i = 0; i < BLOCKS; i++) {
           int reduce = random.nextInt(lengths.length);
           ids.add(1, random.nextInt(5), reduce, reduce + 1);

@@ -1,5 +1,6 @@
 package io.faro.rows;
 
+import io.faro.BlockIds;
 import io.faro.Endpoint;
 
 /** Reads parts of map outputs from files that an endpoint knows. Reusable; for one thread at a time. */
@@ -17,18 +18,23 @@ public final class FileParts {
   }
 
   /**
-   * Reads parts {@code first} to {@code end} (exclusive) of the arrays, each the partitions {@code starts[i]} to {@code
-   * ends[i]} (exclusive) of map output {@code maps[i]}. Stops at the first one that does not fit, that the endpoint
-   * does not know, or that cannot be read. Returns how many were read.
+   * Reads parts {@code first} to {@code end} (exclusive) of one shuffle. Stops at the first one that does not fit, that
+   * the endpoint does not know, or that cannot be read. Returns how many were read.
    */
-  public int read(Endpoint endpoint, int shuffle, long[] maps, int[] starts, int[] ends, int first, int end) {
+  public int read(Endpoint endpoint, BlockIds parts, int first, int end) {
     int count = Math.min(MAX_PARTS, end - first);
-    for (int i = 0; i < count; i++) {
-      triples[3 * i] = maps[first + i];
-      triples[3 * i + 1] = starts[first + i];
-      triples[3 * i + 2] = ends[first + i];
-    }
+    int shuffle = shuffleOf(parts, first, count, triples);
     return RowsNative.readLocal(endpoint.nativeHandle(), shuffle, triples, count, bytes, lengths);
+  }
+
+  /** Writes map id and range of partitions of each part, as native code takes them, and returns the shuffle. */
+  static int shuffleOf(BlockIds parts, int first, int count, long[] triples) {
+    for (int i = 0; i < count; i++) {
+      triples[3 * i] = parts.map(first + i);
+      triples[3 * i + 1] = parts.start(first + i);
+      triples[3 * i + 2] = parts.end(first + i);
+    }
+    return count == 0 ? 0 : parts.shuffle(first);
   }
 
   /** Returns the bytes of the parts that the last {@link #read} read, one part after the other. */

@@ -1,5 +1,6 @@
 package io.faro.rows;
 
+import io.faro.BlockIds;
 import io.faro.Endpoint;
 import java.util.Arrays;
 
@@ -60,20 +61,14 @@ public final class RowReader implements AutoCloseable {
   }
 
   /**
-   * Starts to decode map outputs of this process: {@code count} parts from position {@code first} of the arrays, each
-   * the partitions {@code starts[i]} to {@code ends[i]} (exclusive) of map output {@code maps[i]}. Throws {@link
-   * io.faro.EndpointException.Closed}, which is not declared, if the endpoint was closed.
+   * Starts to decode map outputs of this process: {@code count} parts of one shuffle from position {@code first} on.
+   * Throws {@link io.faro.EndpointException.Closed}, which is not declared, if the endpoint was closed.
    */
-  public synchronized void input(
-      Endpoint endpoint, int shuffle, long[] maps, int[] starts, int[] ends, int first, int count) {
+  public synchronized void input(Endpoint endpoint, BlockIds parts, int first, int count) {
     if (localParts.length < 3 * count) {
       localParts = Arrays.copyOf(localParts, 3 * count);
     }
-    for (int i = 0; i < count; i++) {
-      localParts[3 * i] = maps[first + i];
-      localParts[3 * i + 1] = starts[first + i];
-      localParts[3 * i + 2] = ends[first + i];
-    }
+    int shuffle = FileParts.shuffleOf(parts, first, count, localParts);
     if (handle != 0) {
       RowsNative.inputLocal(handle, endpoint.nativeHandle(), shuffle, localParts, count);
     }

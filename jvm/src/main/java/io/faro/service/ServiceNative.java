@@ -34,7 +34,7 @@ final class ServiceNative {
   static native void end(long client) throws FaroException;
 
   /**
-   * Tells services what {@link NodeService#tell} says, and returns how many have heard it. {@code secret} may be
+   * Tells services what {@link NodeService#tell} says, and returns how many have accepted it. {@code secret} may be
    * {@code null}.
    */
   static native int tell(String application, boolean sealed, byte[] secret, byte[][] cards, int[] removed,

@@ -4,6 +4,7 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 
+import io.faro.BlockIds;
 import io.faro.Endpoint;
 import io.faro.EndpointConfig;
 import io.faro.EndpointException;
@@ -61,8 +62,9 @@ class FilePartsTest {
   }
 
   private int read(int first, int end) {
-    return parts.read(endpoint, SHUFFLE, new long[] {1, 1, 1, 2, 1, 2}, new int[] {0, 1, 2, 0, 3, 0},
-        new int[] {1, 2, 3, 1, 4, 9}, first, end);
+    BlockIds ids = new BlockIds().add(SHUFFLE, 1, 0, 1).add(SHUFFLE, 1, 1, 2).add(SHUFFLE, 1, 2, 3)
+        .add(SHUFFLE, 2, 0, 1).add(SHUFFLE, 1, 3, 4).add(SHUFFLE, 2, 0, 9);
+    return parts.read(endpoint, ids, first, end);
   }
 
   private void assertRead(int at, int from, byte[] expected) {

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.BlockIds;
 import io.faro.Endpoint;
 import io.faro.EndpointConfig;
 import io.faro.EndpointException;
@@ -62,7 +63,7 @@ class OwnOutputsTest {
 
   /** Starts an input of one part. */
   private void input(RowReader reader, long map, int start, int end) {
-    reader.input(endpoint, SHUFFLE, new long[] {map}, new int[] {start}, new int[] {end}, 0, 1);
+    reader.input(endpoint, new BlockIds().add(SHUFFLE, map, start, end), 0, 1);
   }
 
   /** Returns rows of about 220 KiB, which need several reads and several batches. */
@@ -105,10 +106,9 @@ class OwnOutputsTest {
     resolve(0);
     try (RowReader reader = RowReader.open(RowCodec.LZ4)) {
       Walk walk = new Walk(reader);
-      long[] maps = {99, 1, 1, large, large, 0, 98};
-      int[] starts = {9, 0, 1, 0, 0, 0, 9};
-      int[] ends = {9, 1, 2, 1, 2, 1, 9};
-      reader.input(endpoint, SHUFFLE, maps, starts, ends, 1, 5);
+      BlockIds ids = new BlockIds().add(SHUFFLE, 99, 9, 9).add(SHUFFLE, 1, 0, 1).add(SHUFFLE, 1, 1, 2)
+          .add(SHUFFLE, large, 0, 1).add(SHUFFLE, large, 0, 2).add(SHUFFLE, 0, 0, 1).add(SHUFFLE, 98, 9, 9);
+      reader.input(endpoint, ids, 1, 5);
       assertEquals(Step.UNRESOLVED, walk.toEnd());
       assertEquals(2, reader.part());
       assertEquals(2 * each, walk.rows.size());
@@ -120,7 +120,7 @@ class OwnOutputsTest {
       assertEquals(5, reader.part());
       assertEquals(GoldenRows.File.LZ4_SMALL.rows(4), walk.rows);
       assertEquals(4L * bytes.length, walk.fileBytes);
-      reader.input(endpoint, SHUFFLE, maps, starts, ends, 7, 0);
+      reader.input(endpoint, ids, 7, 0);
       assertEquals(Step.DONE, walk.toEnd());
       assertEquals(0, reader.part());
     }
@@ -170,12 +170,12 @@ class OwnOutputsTest {
     byte[] bytes = GoldenRows.File.PLAIN.bytes();
     outputs.writeBytes(SHUFFLE, 1, bytes, bytes);
     resolve(1);
-    int[][] ranges = {{1, 3}, {2, 3}, {2, 2}, {1, 0}, {-1, 1}, {0, -1}, {0, Integer.MAX_VALUE}};
+    int[][] ranges = {{1, 3}, {2, 3}, {2, 2}, {1, 0}, {0, Integer.MAX_VALUE}};
     try (RowReader reader = RowReader.open(RowCodec.NONE)) {
       for (int[] range : ranges) {
         Walk walk = new Walk(reader);
-        reader.input(
-            endpoint, SHUFFLE, new long[] {1, 1, 1}, new int[] {0, range[0], 0}, new int[] {2, range[1], 2}, 0, 3);
+        BlockIds ids = new BlockIds().add(SHUFFLE, 1, 0, 2).add(SHUFFLE, 1, range[0], range[1]).add(SHUFFLE, 1, 0, 2);
+        reader.input(endpoint, ids, 0, 3);
         assertEquals(Step.UNREADABLE, walk.toEnd(), range[0] + " to " + range[1]);
         assertEquals(1, reader.part());
         assertFalse(reader.partWasHandedOut());
@@ -195,7 +195,7 @@ class OwnOutputsTest {
     resolve(1);
     try (RowReader reader = RowReader.open(RowCodec.LZ4)) {
       Walk walk = new Walk(reader);
-      reader.input(endpoint, SHUFFLE, new long[] {1, 1}, new int[] {0, 1}, new int[] {1, 2}, 0, 2);
+      reader.input(endpoint, new BlockIds().add(SHUFFLE, 1, 0, 1).add(SHUFFLE, 1, 1, 2), 0, 2);
       assertEquals(Step.CORRUPT, walk.toEnd());
       assertEquals(1, reader.part());
       assertFalse(reader.partWasHandedOut());

@@ -133,11 +133,11 @@ final class ClientInstall {
     long waitMillis = Peers.waitMillis(conf.never, conf.requestTimeoutMillis);
     Peers peers = new Peers(
         transport, cards, new PerHost(threads.cards), this::after, nanos, conf.never, waitMillis, counters);
-    Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver(), service.hosts()),
+    Peers services = service == null ? null : new Peers(transport, new ServiceCards(service.driver, service.hosts),
         new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters);
     SourceChain.Replicas replicas = service == null || conf.replicas == 0 ? null
-        : new SourceChain.Replicas(new Peers(transport, new ReplicaCards(service.hosts()),
-            new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters), service.hosts());
+        : new SourceChain.Replicas(new Peers(transport, new ReplicaCards(service.hosts),
+            new PerHost(threads.cards), this::after, nanos, false, waitMillis, counters), service.hosts);
     FallBack fallBack = new FallBack(spark, new PerHost(threads.fallback), conf, counters, warnings);
     // BlockManager.stop closes its transfer service, and its client if that is another object, as Faro's is. If Spark's
     // client was another object too, only Faro's client can close it.

@@ -169,7 +169,7 @@ final class FaroExecutor {
     if (files != null) {
       endpoint.committed(shuffleId, mapId, files, staged);
       if (service != null) {
-        service.outputs().handOver(shuffleId, mapId, files);
+        service.outputs.handOver(shuffleId, mapId, files);
       }
     } else if (staged != null) {
       staged.close();
@@ -182,7 +182,7 @@ final class FaroExecutor {
 
   void serviceForgets(int shuffleId) {
     if (service != null) {
-      service.outputs().forget(shuffleId);
+      service.outputs.forget(shuffleId);
     }
   }
 

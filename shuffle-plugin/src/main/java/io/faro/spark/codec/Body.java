@@ -67,7 +67,7 @@ final class Body {
         + " are possible");
   }
 
-  /** Checks the stored tail against its length, when the columns have told it, and the bytes behind it. */
+  /** Checks the stored tail against its length, when the columns have set it, and the bytes behind it. */
   void checkTail(long length) throws BlockFault {
     if (stored > length) {
       throw tail(length);

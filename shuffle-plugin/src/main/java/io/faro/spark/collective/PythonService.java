@@ -33,7 +33,7 @@ final class PythonService implements Runnable {
   private static final Logger LOG = LoggerFactory.getLogger(PythonService.class);
 
   private static final int TOKEN_BYTES = 32;
-  /** The worker sends its token at once; a stranger may be held up or send nothing. */
+  /** The worker sends its token at once; another client may be held up or send nothing. */
   private static final long PROOF_NANOS = TimeUnit.SECONDS.toNanos(10);
   private static final int HEAD_BYTES = 8;
   /** Most bytes of one array: a direct buffer has at most {@code Integer.MAX_VALUE}. */

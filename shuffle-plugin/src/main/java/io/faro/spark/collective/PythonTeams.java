@@ -75,14 +75,14 @@ public final class PythonTeams {
         GroupedAllReduce team = BarrierTeam.join((BarrierTaskContext) context, settings);
         settings = null;
         PythonService service = PythonService.start(team, context);
-        return greeting(service.port(), service.token());
+        return address(service.port(), service.token());
       } catch (Exception e) {
         throw new IllegalStateException("the Python worker's task cannot join its team: " + e.getMessage(), e);
       }
     }
 
     /** {@code pickle.dumps([("faro", port, token)], 0)}, as text. */
-    private static byte[] greeting(int port, String token) {
+    private static byte[] address(int port, String token) {
       return ("((Vfaro\nI" + port + "\nV" + token + "\ntl.").getBytes(StandardCharsets.US_ASCII);
     }
   }

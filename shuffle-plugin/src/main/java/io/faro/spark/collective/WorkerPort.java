@@ -37,7 +37,7 @@ final class WorkerPort implements Closeable {
   private final ServerSocketChannel server;
   private final SelectionKey listening;
   /** The oldest first. */
-  private final ArrayDeque<UnauthenticatedClient> strangers = new ArrayDeque<>();
+  private final ArrayDeque<UnauthenticatedClient> unauthenticated = new ArrayDeque<>();
 
   /** {@code proofNanos}: what a connection has to send its token. */
   WorkerPort(byte[] token, long proofNanos) throws IOException {
@@ -70,7 +70,7 @@ final class WorkerPort implements Closeable {
       return null;
     } finally {
       close();
-      strangers.forEach(UnauthenticatedClient::end);
+      unauthenticated.forEach(UnauthenticatedClient::end);
     }
   }
 
@@ -79,7 +79,7 @@ final class WorkerPort implements Closeable {
     if (listening.isValid() && listening.interestOps() == 0) {
       return TimeUnit.NANOSECONDS.toMillis(PAUSE_NANOS);
     }
-    UnauthenticatedClient oldest = strangers.peekFirst();
+    UnauthenticatedClient oldest = unauthenticated.peekFirst();
     return oldest == null ? 0 : Math.max(1, TimeUnit.NANOSECONDS.toMillis(oldest.deadline - System.nanoTime()) + 1);
   }
 
@@ -92,15 +92,15 @@ final class WorkerPort implements Closeable {
       if (key == listening) {
         accept();
       } else if (key.isValid()) {
-        UnauthenticatedClient stranger = (UnauthenticatedClient) key.attachment();
-        if (stranger.proves(token)) {
-          strangers.remove(stranger);
+        UnauthenticatedClient client = (UnauthenticatedClient) key.attachment();
+        if (client.proves(token)) {
+          unauthenticated.remove(client);
           key.cancel();
           selector.selectNow();
-          stranger.channel.configureBlocking(true);
-          return stranger.channel;
-        } else if (!stranger.channel.isOpen()) {
-          strangers.remove(stranger);
+          client.channel.configureBlocking(true);
+          return client.channel;
+        } else if (!client.channel.isOpen()) {
+          unauthenticated.remove(client);
         }
       }
     }
@@ -116,13 +116,13 @@ final class WorkerPort implements Closeable {
       if (channel == null) {
         return;
       }
-      if (strangers.size() == MOST) {
-        strangers.removeFirst().end();
+      if (unauthenticated.size() == MOST) {
+        unauthenticated.removeFirst().end();
       }
-      UnauthenticatedClient stranger = new UnauthenticatedClient(channel, token.length, System.nanoTime() + proofNanos);
-      strangers.addLast(stranger);
+      UnauthenticatedClient client = new UnauthenticatedClient(channel, token.length, System.nanoTime() + proofNanos);
+      unauthenticated.addLast(client);
       channel.configureBlocking(false);
-      channel.register(selector, SelectionKey.OP_READ, stranger);
+      channel.register(selector, SelectionKey.OP_READ, client);
     } catch (ClosedChannelException e) {
       LOG.trace("The port was closed", e);
     } catch (IOException e) {
@@ -134,8 +134,8 @@ final class WorkerPort implements Closeable {
 
   private void removeLate() {
     long now = System.nanoTime();
-    while (!strangers.isEmpty() && strangers.peekFirst().deadline - now <= 0) {
-      strangers.removeFirst().end();
+    while (!unauthenticated.isEmpty() && unauthenticated.peekFirst().deadline - now <= 0) {
+      unauthenticated.removeFirst().end();
     }
   }
 

@@ -68,7 +68,7 @@ public final class ChannelSecurity {
   /**
    * Returns whether Spark's own block transfers are encrypted, also if somebody disturbs them. {@code
    * spark.authenticate} alone does not encrypt. After a failed handshake of its AES, Spark authenticates by SASL unless
-   * told otherwise, which encrypts only where that is set. TLS is unknown to Spark 3.
+   * set otherwise, which encrypts only where that is set. TLS is unknown to Spark 3.
    */
   private static boolean sparkEncrypts(SparkConf conf) {
     boolean hasTls = !package$.MODULE$.SPARK_VERSION().startsWith("3.");

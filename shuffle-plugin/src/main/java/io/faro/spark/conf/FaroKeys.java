@@ -31,10 +31,8 @@ public final class FaroKeys {
 
   public static final Key<Boolean> ENABLED = pluginKey(
       "enabled", "boolean", "true", "true, false",
-      "Whether Faro takes part. The only key that can be changed while an application runs: with `false` in a session "
-          + "(`spark.conf.set`) the shuffles of its queries are Spark's alone, with Spark's writer, reader and fetch; "
-          + "with `sc.setLocalProperty` those of the thread's RDD jobs (see The switch). With `false` when the "
-          + "application is submitted Faro opens nothing, and no session can turn it on.",
+      "Whether Faro takes part. The only key that can be changed while an application runs, for a session or for RDD "
+          + "jobs: [The switch](#the-switch).",
       FaroKeys::bool);
 
   static final Key<String> FABRIC = key(
@@ -47,30 +45,28 @@ public final class FaroKeys {
   static final Key<String> FALLBACK = pluginKey(
       "fallback", "name", "auto", "auto, never",
       "What happens when Faro does not deliver a remote shuffle block. `auto`: Spark's own fetch delivers it. `never`: "
-          + "the block is a fetch failure, and an application with unsupported settings (see below) does not start; "
-          + "for tests and benchmarks.",
+          + "the block is a fetch failure, and an application with [unsupported settings](#unsupported-settings) "
+          + "does not start; for tests and benchmarks.",
       oneOf("auto", "never"));
 
   public static final Key<String> READER = pluginKey(
       "reader", "name", "auto", "auto, spark",
       "Which reader makes rows and records of the blocks that a task reads. `auto`: Faro's, for shuffles of Spark SQL "
-          + "and for RDDs whose serializer allows it (see The readers), and Spark's for all others. `spark`: always "
-          + "Spark's. Blocks travel the same way with both.",
+          + "and for RDDs whose serializer allows it ([The readers](#the-readers)), and Spark's for all others. "
+          + "`spark`: always Spark's. Blocks travel the same way with both.",
       oneOf("auto", "spark"));
 
   public static final Key<String> WRITER = pluginKey(
       "writer", "name", "auto", "auto, spark",
-      "Which writer makes the files of a map task. `auto`: Faro's, for shuffles of Spark SQL (see The writer), and "
-          + "Spark's for all others. `spark`: always Spark's. The files are the same in format and place with both, "
-          + "except for row blocks (`spark.faro.rowBlocks`).",
+      "Which writer makes the files of a map task. `auto`: Faro's, for shuffles of Spark SQL "
+          + "([The writer](#the-writer)), and Spark's for all others. `spark`: always Spark's.",
       oneOf("auto", "spark"));
 
   public static final Key<Boolean> ROW_BLOCKS = pluginKey(
       "rowBlocks", "boolean", "true", "true, false",
-      "Whether Faro's writer packs rows column by column, into row blocks, where that is smaller than what the codec "
-          + "makes of them (see Row blocks). Map outputs then have a format that only Faro knows: it is used with the "
-          + "codecs lz4 and zstd, and Spark's own reader gets a codec of Faro's, which reads both formats. With "
-          + "`false` the files have Spark's format.",
+      "Whether Faro's writer packs rows column by column, into [row blocks](#row-blocks), where that is smaller than "
+          + "what lz4 or zstd make of them. Map outputs then have a format that only Faro knows. With `false` the "
+          + "files have Spark's format.",
       FaroKeys::bool);
 
   static final Key<Long> MEMORY_LIMIT = key(
@@ -78,8 +74,8 @@ public final class FaroKeys {
       "a byte size of at least 32m, such as 256m or 1g",
       "Hard limit, per executor, of the native memory for blocks in transfer. Faro takes it in steps as needed, "
           + "outside the JVM's heap and its direct memory; it counts against `spark.executor.memoryOverhead`. The "
-          + "default is a third of that overhead, 128m for Spark's least, and not more than the executor's cores can "
-          + "use (see Memory). A number alone is bytes.",
+          + "default is at most a third of that overhead, and not more than the executor's cores can use "
+          + "([memory.md](memory.md)). A number alone is bytes.",
       FaroKeys::memory);
 
   static final Key<Long> MEMORY_IDLE_RELEASE = key(
@@ -113,15 +109,14 @@ public final class FaroKeys {
       "service.directory", "directory", "(none)", "an absolute path without a line break",
       "Directory in which the node service of each host (`faro serve`) has its socket. With it, executors hand their "
           + "map outputs over to the service, which serves them also when the executor has ended "
-          + "(docs/user/service.md). An "
-          + "executor that finds no service there serves by itself.",
+          + "([service.md](service.md)). An executor that finds no service there serves by itself.",
       text -> text.startsWith("/") && text.indexOf('\n') < 0 ? text : null);
 
   static final Key<Integer> REPLICAS = pluginKey(
       "replicas", "number", "0", "0 to 3; more than 0 needs spark.faro.service.directory",
       "Copies of each map output on the node services of other hosts. They are made after the map task has ended. When "
-          + "a host goes with its service, only outputs that were not copied yet are computed again "
-          + "(docs/user/service.md).",
+          + "a host is lost with its service, only outputs that were not copied yet are computed again "
+          + "([Replicas](service.md#replicas)).",
       text -> within(text, 0, 3));
 
   static final Key<String> SECURITY = pluginKey(
@@ -129,17 +124,15 @@ public final class FaroKeys {
       "Protection of the connections between executors. `auto`: encrypted if Spark authenticates or encrypts its "
           + "network, otherwise in the clear. `required`: always encrypted; where Spark does not encrypt its block "
           + "transfers, a block that Faro does not deliver is a fetch failure. Without Spark's settings this protects "
-          + "against an attacker that only listens, and not against an attacker that can ask Spark's own block port or "
-          + "change packets (docs/user/security.md says why).",
+          + "only against listening ([security.md](security.md#what-sparks-settings-do)).",
       oneOf("auto", "required"));
 
   static final Key<String> REGIONS = key(
       "regions", "name", "unpinned",
       "unpinned; odp and pinned only in a jar for research (tests/setup/build-jar OUTPUT --research)",
       "How RDMA devices read map outputs. `unpinned`: through the arena, so that `spark.faro.memory.limit` bounds the "
-          + "registered memory. `pinned`: each map output is mapped and registered as a whole, beyond that limit. "
-          + "`odp`: as `pinned`, with on-demand paging where the device has it. `pinned` and `odp` are for comparison, "
-          + "and refused by a jar that is not built for it. Blocks that do not travel over RDMA are always `unpinned`.",
+          + "registered memory. `pinned`, for comparison: each map output is mapped and registered as a whole, beyond "
+          + "that limit. `odp`: as `pinned`, with on-demand paging where the device has it.",
       regions(IS_FOR_RESEARCH));
 
   static final Key<String> STAGING = key(
@@ -155,7 +148,8 @@ public final class FaroKeys {
       "In which order an executor fetches from the others and serves them, and how many at a time. `auto`: `random` "
           + "up to 64 executors, `grouped` beyond. `grouped`: by a schedule of small groups, about the square root of "
           + "the number of executors at a time. `rotated`: around a ring, as many at a time. `random`: all at once, in "
-          + "the order of Spark's requests. docs/design/scaling.md says when to use which.",
+          + "the order of Spark's requests. [scaling.md](../design/scaling.md#when-to-use-which-policy) says when to "
+          + "use which.",
       oneOf("auto", "grouped", "rotated", "random"));
 
   static final Key<Long> EXCHANGE_SLICE = key(
@@ -226,7 +220,6 @@ public final class FaroKeys {
     return text -> Arrays.asList(names).contains(text) ? text : null;
   }
 
-  /** The parser of {@link #REGIONS}. */
   static Function<String, String> regions(boolean isForResearch) {
     return isForResearch ? oneOf("unpinned", "odp", "pinned") : oneOf("unpinned");
   }

@@ -1,11 +1,12 @@
 package io.faro.spark.fetch;
 
+import io.faro.BlockIds;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.peers.PerHost;
-import io.faro.spark.transport.ShuffleIds;
+import io.faro.spark.transport.BlockNames;
 import java.util.Arrays;
 import java.util.concurrent.RejectedExecutionException;
 import org.apache.spark.network.buffer.ManagedBuffer;
@@ -67,7 +68,7 @@ public final class FallBack {
       return;
     }
     counters.fellBack(lost.reason, lost.blocks.length);
-    ShuffleIds first = ShuffleIds.parse(Arrays.copyOf(lost.blocks, 1));
+    BlockIds first = BlockNames.parse(Arrays.copyOf(lost.blocks, 1));
     if (first != null) {
       counters.traffic.fellBack(first.shuffle(0), lost.blocks.length);
     }

@@ -1,19 +1,22 @@
 package io.faro.spark.fetch;
 
 import com.codahale.metrics.MetricSet;
+import io.faro.BlockIds;
 import io.faro.Nullable;
 import io.faro.spark.conf.ChannelSecurity;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
+import io.faro.spark.read.groups.BlockListener;
 import io.faro.spark.read.groups.PartClient;
 import io.faro.spark.read.places.Parts;
-import io.faro.spark.transport.ShuffleIds;
+import io.faro.spark.transport.BlockNames;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
 import org.apache.spark.network.buffer.ManagedBuffer;
 import org.apache.spark.network.shuffle.BlockFetchingListener;
 import org.apache.spark.network.shuffle.BlockPushingListener;
@@ -57,7 +60,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
   @Override
   public void fetchBlocks(String host, int port, String execId, String[] blockIds, BlockFetchingListener listener,
       DownloadFileManager files) {
-    ShuffleIds ids = detached ? null : ShuffleIds.parse(blockIds);
+    BlockIds ids = detached ? null : BlockNames.parse(blockIds);
     if (ids == null || sparks.has(ids.shuffle(0))) {
       if (conf.security.forbidsSparksFetch) {
         refuse(new PeerKey(execId, host, port), blockIds, listener);
@@ -73,33 +76,28 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
       return;
     }
     if (files != null) {
-      new FileFetch(sources, peer, ids, listener, files, task, toFile, fallBack).start();
+      new FileFetch(sources, peer, ids, blockIds, listener, files, task, toFile, fallBack).start();
       return;
     }
     int max = sources.maxBlocks();
-    if (blockIds.length <= max) {
-      sources.start(peer, ids, new ListenerReceiver(peer, ids, listener, fallBack), task);
-      return;
-    }
     for (int from = 0; from < blockIds.length; from += max) {
-      ShuffleIds part = ShuffleIds.parse(
-          Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + max)));
-      sources.start(peer, part, new ListenerReceiver(peer, part, listener, fallBack), task);
+      String[] part = Arrays.copyOfRange(blockIds, from, Math.min(blockIds.length, from + max));
+      sources.start(peer, ids.range(from, part.length), new NamedBlocks(peer, part, listener, fallBack), task);
     }
   }
 
   @Override
-  public void fetch(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
+  public void fetch(String host, int port, String executor, Parts parts, BlockListener listener) {
     TaskFetches.Task task = detached ? null : tasks.current();
     int max = sources.maxBlocks();
     PeerKey peer = new PeerKey(executor, host, port);
     for (int from = 0; from < parts.count(); from += max) {
-      ShuffleIds ids = ShuffleIds.of(parts, from, Math.min(max, parts.count() - from));
+      BlockIds ids = parts.ids.range(from, Math.min(max, parts.count() - from));
       PartListener named = new PartListener(peer, ids, from, listener, fallBack);
       if (detached && conf.security.forbidsSparksFetch) {
-        refuse(peer, ids.names(ids.all()), named);
+        refuse(peer, names(ids, all(ids)), named);
       } else if (detached) {
-        spark.fetchBlocks(host, port, executor, ids.names(ids.all()), named, null);
+        spark.fetchBlocks(host, port, executor, names(ids, all(ids)), named, null);
       } else {
         sources.start(peer, ids, named, task);
       }
@@ -107,14 +105,21 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
   }
 
   @Override
-  public void fetchAgain(String host, int port, String executor, Parts parts, PartClient.Listener listener) {
+  public void fetchAgain(String host, int port, String executor, Parts parts, BlockListener listener) {
     if (conf.never) {
       fetch(host, port, executor, parts, listener);
       return;
     }
     PeerKey peer = new PeerKey(executor, host, port);
-    ShuffleIds ids = ShuffleIds.of(parts, 0, parts.count());
-    new PartListener(peer, ids, 0, listener, fallBack).left(ids.all(), Reason.ASKED_AGAIN, null, true);
+    new PartListener(peer, parts.ids, 0, listener, fallBack).left(all(parts.ids), Reason.ASKED_AGAIN, null, true);
+  }
+
+  private static int[] all(BlockIds ids) {
+    return IntStream.range(0, ids.count()).toArray();
+  }
+
+  private static String[] names(BlockIds ids, int[] at) {
+    return Arrays.stream(at).mapToObj(ids::name).toArray(String[]::new);
   }
 
   /** Blocks that Faro does not fetch (stopped, switched off, or merged) fail: Spark would fetch them in the clear. */
@@ -210,45 +215,43 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
   }
 
   /** Hands blocks to a listener of Spark's, in memory; what Faro does not deliver comes by the fall-back. */
-  private static final class ListenerReceiver implements Source.Receiver {
+  private static final class NamedBlocks implements BlockListener {
     private final PeerKey peer;
-    private final ShuffleIds ids;
+    private final String[] names;
     private final BlockFetchingListener listener;
     private final FallBack fallBack;
 
-    ListenerReceiver(PeerKey peer, ShuffleIds ids, BlockFetchingListener listener, FallBack fallBack) {
+    NamedBlocks(PeerKey peer, String[] names, BlockFetchingListener listener, FallBack fallBack) {
       this.peer = peer;
-      this.ids = ids;
+      this.names = names;
       this.listener = listener;
       this.fallBack = fallBack;
     }
 
     @Override
     public void arrived(int at, ManagedBuffer data) {
-      fallBack.give(listener, ids.name(at), data);
+      fallBack.give(listener, names[at], data);
     }
 
     @Override
     public void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread) {
-      fallBack.take(new FallBack.UndeliveredBlocks(peer, ids.names(at), listener, null, reason, cause), onTaskThread);
+      String[] left = Arrays.stream(at).mapToObj(i -> names[i]).toArray(String[]::new);
+      fallBack.take(new FallBack.UndeliveredBlocks(peer, left, listener, null, reason, cause), onTaskThread);
     }
-
-    @Override
-    public void abandoned() {}
   }
 
   /** The parts of one request: Faro delivers them by position, Spark's own fetch by name. */
-  private static final class PartListener implements BlockFetchingListener, Source.Receiver {
+  private static final class PartListener implements BlockFetchingListener, BlockListener {
     private final PeerKey peer;
-    private final ShuffleIds ids;
+    private final BlockIds ids;
     /** Number of the first part at the listener. */
     private final int first;
-    private final PartClient.Listener listener;
+    private final BlockListener listener;
     private final FallBack fallBack;
     /** Guarded by this; null until Spark's own fetch delivers a part. */
     @Nullable private Map<String, Integer> positions;
 
-    PartListener(PeerKey peer, ShuffleIds ids, int first, PartClient.Listener listener, FallBack fallBack) {
+    PartListener(PeerKey peer, BlockIds ids, int first, BlockListener listener, FallBack fallBack) {
       this.peer = peer;
       this.ids = ids;
       this.first = first;
@@ -263,11 +266,9 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
 
     @Override
     public void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread) {
-      fallBack.take(new FallBack.UndeliveredBlocks(peer, ids.names(at), this, null, reason, cause), onTaskThread);
+      String[] left = names(ids, at);
+      fallBack.take(new FallBack.UndeliveredBlocks(peer, left, this, null, reason, cause), onTaskThread);
     }
-
-    @Override
-    public void abandoned() {}
 
     @Override
     public void onBlockFetchSuccess(String block, ManagedBuffer data) {
@@ -278,7 +279,7 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
 
     @Override
     public void onBlockFetchFailure(String block, Throwable cause) {
-      listener.failed(first + position(block), cause);
+      listener.left(new int[] {first + position(block)}, null, cause, false);
     }
 
     private synchronized int position(String block) {

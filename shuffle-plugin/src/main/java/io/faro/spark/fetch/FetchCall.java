@@ -1,6 +1,7 @@
 package io.faro.spark.fetch;
 
 import io.faro.BlockBatch;
+import io.faro.BlockIds;
 import io.faro.BlockStatus;
 import io.faro.FetchException;
 import io.faro.FetchListener;
@@ -10,9 +11,9 @@ import io.faro.spark.metrics.Reason;
 import io.faro.spark.metrics.RequestCounters;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.peers.Peers;
+import io.faro.spark.read.groups.BlockListener;
 import io.faro.spark.transport.FaroManagedBuffer;
 import io.faro.spark.transport.FaroTransport;
-import io.faro.spark.transport.ShuffleIds;
 import java.util.BitSet;
 import java.util.concurrent.TimeoutException;
 import java.util.function.LongSupplier;
@@ -35,8 +36,8 @@ final class FetchCall implements FetchListener, Peers.Waiter {
   }
 
   final PeerKey peer;
-  final ShuffleIds ids;
-  private final Source.Receiver receiver;
+  final BlockIds ids;
+  private final BlockListener listener;
   /** Null if it is not bound to a task. */
   @Nullable final TaskFetches.Task task;
   /** Counts delivered blocks. */
@@ -74,11 +75,11 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     ENDED
   }
 
-  FetchCall(PeerKey peer, ShuffleIds ids, Source.Receiver receiver, TaskFetches.Task task, FaroTransport transport,
+  FetchCall(PeerKey peer, BlockIds ids, BlockListener listener, TaskFetches.Task task, FaroTransport transport,
       Client client, PluginCounters counters, LongSupplier nanos) {
     this.peer = peer;
     this.ids = ids;
-    this.receiver = receiver;
+    this.listener = listener;
     this.task = task;
     this.transport = transport;
     this.client = client;
@@ -154,11 +155,11 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     try {
       data = FaroManagedBuffer.of(batch, i);
     } catch (Throwable e) {
-      receiver.left(new int[] {at}, Reason.OTHER, e, false);
+      listener.left(new int[] {at}, Reason.OTHER, e, false);
       return;
     }
-    delivered.block(batch.fabric(), data.size(), ids.piece() <= 1);
-    receiver.arrived(at, data);
+    delivered.block(batch.fabric(), data.size(), ids.piece(at) <= 1);
+    listener.arrived(at, data);
   }
 
   @Override
@@ -202,7 +203,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
       stopClock();
     }
     client.abandoned(this);
-    receiver.abandoned();
+    listener.abandoned();
     cancel();
   }
 
@@ -265,7 +266,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     }
     client.ended(this, left.length == 0 ? null : why);
     if (left.length > 0) {
-      receiver.left(left, why, problem, onTaskThread);
+      listener.left(left, why, problem, onTaskThread);
     }
   }
 

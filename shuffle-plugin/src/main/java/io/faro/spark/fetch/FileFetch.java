@@ -1,9 +1,10 @@
 package io.faro.spark.fetch;
 
+import io.faro.BlockIds;
 import io.faro.Nullable;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
-import io.faro.spark.transport.ShuffleIds;
+import io.faro.spark.read.groups.BlockListener;
 import java.io.IOException;
 import java.util.Arrays;
 import java.util.concurrent.RejectedExecutionException;
@@ -21,18 +22,20 @@ final class FileFetch {
 
   private final SourceChain sources;
   private final PeerKey peer;
-  private final ShuffleIds ids;
+  private final BlockIds ids;
+  private final String[] names;
   private final BlockFetchingListener listener;
   private final DownloadFileManager files;
   private final TaskFetches.Task task;
   private final DownloadFiles toFile;
   private final FallBack fallBack;
 
-  FileFetch(SourceChain sources, PeerKey peer, ShuffleIds ids, BlockFetchingListener listener,
+  FileFetch(SourceChain sources, PeerKey peer, BlockIds ids, String[] names, BlockFetchingListener listener,
       DownloadFileManager files, TaskFetches.Task task, DownloadFiles toFile, FallBack fallBack) {
     this.sources = sources;
     this.peer = peer;
     this.ids = ids;
+    this.names = names;
     this.listener = listener;
     this.files = files;
     this.task = task;
@@ -56,8 +59,7 @@ final class FileFetch {
 
   /** Faro does not deliver the blocks from {@code at} on. */
   private void leave(int at, Reason reason, Throwable cause, boolean onTaskThread) {
-    String[] left = new String[ids.count() - at];
-    Arrays.setAll(left, i -> ids.name(at + i));
+    String[] left = Arrays.copyOfRange(names, at, names.length);
     fallBack.take(new FallBack.UndeliveredBlocks(peer, left, listener, files, reason, cause), onTaskThread);
   }
 
@@ -91,7 +93,8 @@ final class FileFetch {
           return;
         }
       }
-      sources.start(peer, ids.piece(at, piece), new Piece(this, piece, byTask), task);
+      BlockIds one = new BlockIds(1).add(ids.shuffle(at), ids.map(at), ids.start(at), ids.end(at), piece);
+      sources.start(peer, one, new Piece(this, piece, byTask), task);
     }
 
     void arrived(int piece, ManagedBuffer data) {
@@ -179,7 +182,7 @@ final class FileFetch {
         leave(at, Reason.OTHER, e, false);
         return;
       }
-      fallBack.give(listener, ids.name(at), whole);
+      fallBack.give(listener, names[at], whole);
       start(at + 1, false);
     }
 
@@ -247,7 +250,7 @@ final class FileFetch {
   }
 
   /** The request for one piece. */
-  private static final class Piece implements Source.Receiver {
+  private static final class Piece implements BlockListener {
     private final Block block;
     private final int number;
     private final boolean byTask;

@@ -1,8 +1,9 @@
 package io.faro.spark.fetch;
 
+import io.faro.BlockIds;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
-import io.faro.spark.transport.ShuffleIds;
+import io.faro.spark.read.groups.BlockListener;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -21,7 +22,7 @@ final class ReplicaSource implements Source {
 
   /** Asks the service at a place for blocks of an executor. */
   interface Services {
-    void ask(int place, PeerKey of, ShuffleIds ids, TaskFetches.Task task, Receiver receiver);
+    void ask(int place, PeerKey of, BlockIds ids, TaskFetches.Task task, BlockListener listener);
   }
 
   private final Copies copies;
@@ -33,7 +34,7 @@ final class ReplicaSource implements Source {
   }
 
   @Override
-  public void ask(PeerKey peer, ShuffleIds ids, TaskFetches.Task task, Receiver receiver) {
+  public void ask(PeerKey peer, BlockIds ids, TaskFetches.Task task, BlockListener listener) {
     List<MissingBlock> wanted = new ArrayList<>();
     boolean any = false;
     for (int at = 0; at < ids.count(); at++) {
@@ -42,9 +43,9 @@ final class ReplicaSource implements Source {
       wanted.add(new MissingBlock(at, order));
     }
     if (any) {
-      new Search(peer, ids, task, receiver).ask(0, wanted);
+      new Search(peer, ids, task, listener).ask(0, wanted);
     } else {
-      receiver.left(places(wanted), null, null, true);
+      listener.left(places(wanted), null, null, true);
     }
   }
 
@@ -66,15 +67,15 @@ final class ReplicaSource implements Source {
   /** One request. */
   private final class Search {
     private final PeerKey peer;
-    private final ShuffleIds ids;
+    private final BlockIds ids;
     private final TaskFetches.Task task;
-    private final Receiver receiver;
+    private final BlockListener listener;
 
-    Search(PeerKey peer, ShuffleIds ids, TaskFetches.Task task, Receiver receiver) {
+    Search(PeerKey peer, BlockIds ids, TaskFetches.Task task, BlockListener listener) {
       this.peer = peer;
       this.ids = ids;
       this.task = task;
-      this.receiver = receiver;
+      this.listener = listener;
     }
 
     void ask(int round, List<MissingBlock> wanted) {
@@ -86,7 +87,7 @@ final class ReplicaSource implements Source {
         there.add(one);
       }
       if (!nowhere.isEmpty()) {
-        receiver.left(places(nowhere), null, null, false);
+        listener.left(places(nowhere), null, null, false);
       }
       if (byPlace.isEmpty()) {
         return;
@@ -123,7 +124,7 @@ final class ReplicaSource implements Source {
   }
 
   /** Receives what one service brings. */
-  private static final class Part implements Receiver {
+  private static final class Part implements BlockListener {
     private final Round round;
     private final List<MissingBlock> wanted;
 
@@ -134,7 +135,7 @@ final class ReplicaSource implements Source {
 
     @Override
     public void arrived(int at, ManagedBuffer data) {
-      round.search.receiver.arrived(wanted.get(at).at, data);
+      round.search.listener.arrived(wanted.get(at).at, data);
       round.settled(new ArrayList<>(), 1);
     }
 
@@ -149,7 +150,7 @@ final class ReplicaSource implements Source {
 
     @Override
     public void abandoned() {
-      round.search.receiver.abandoned();
+      round.search.listener.abandoned();
     }
   }
 }

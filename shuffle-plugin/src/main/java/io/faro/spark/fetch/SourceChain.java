@@ -1,14 +1,15 @@
 package io.faro.spark.fetch;
 
+import io.faro.BlockIds;
 import io.faro.Nullable;
 import io.faro.spark.metrics.PluginCounters;
 import io.faro.spark.metrics.Reason;
 import io.faro.spark.peers.PeerKey;
 import io.faro.spark.peers.Peers;
 import io.faro.spark.peers.ReplicaCards;
+import io.faro.spark.read.groups.BlockListener;
 import io.faro.spark.service.ServiceHosts;
 import io.faro.spark.transport.FaroTransport;
-import io.faro.spark.transport.ShuffleIds;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
@@ -25,7 +26,7 @@ import org.apache.spark.network.buffer.ManagedBuffer;
 public final class SourceChain {
   private final FaroTransport transport;
   private final Link[] links;
-  /** Place of the executor in the chain: its reason is the one that is told. */
+  /** Place of the executor in the chain: its reason is the one that is reported. */
   private final int executor;
   private final PluginCounters counters;
   private final LongSupplier nanos;
@@ -64,10 +65,10 @@ public final class SourceChain {
   }
 
   private Link copies(Replicas replicas) {
-    Source source = new ReplicaSource(replicas.hosts::copiesOf, (place, of, ids, task, receiver) ->
+    Source source = new ReplicaSource(replicas.hosts::copiesOf, (place, of, ids, task, listener) ->
         new PeerSource(replicas.peers, peer -> "service " + peer.port + " with copies of " + of.host,
             call -> counters.traffic.fromReplicas(of.host, call.delivered))
-            .ask(ReplicaCards.peer(place), ids, task, receiver));
+            .ask(ReplicaCards.peer(place), ids, task, listener));
     return new Link(source, counters.replicaBlocks, counters.replicaBytes);
   }
 
@@ -76,11 +77,11 @@ public final class SourceChain {
     return transport.maxBlocks();
   }
 
-  /** Starts a request; {@code receiver} gets all that becomes of it, maybe before this returns. */
-  void start(PeerKey peer, ShuffleIds ids, Source.Receiver receiver, TaskFetches.Task task) {
+  /** Starts a request; {@code listener} gets all that becomes of it, maybe before this returns. */
+  void start(PeerKey peer, BlockIds ids, BlockListener listener, TaskFetches.Task task) {
     // With a single source there is nothing to decide, and no figure that tells sources apart.
     Source first = links[0].source;
-    first.ask(peer, ids, task, links.length == 1 ? receiver : new Step(0, peer, ids, null, receiver, task, true));
+    first.ask(peer, ids, task, links.length == 1 ? listener : new Step(0, peer, ids, null, listener, task, true));
   }
 
   /** A source, and what counts what it brings. */
@@ -97,13 +98,13 @@ public final class SourceChain {
   }
 
   /** A request at one of the sources. */
-  private final class Step implements Source.Receiver {
+  private final class Step implements BlockListener {
     private final int number;
     private final PeerKey peer;
-    private final ShuffleIds ids;
+    private final BlockIds ids;
     /** Places in the whole request; null if they are the same. */
     @Nullable private final int[] places;
-    private final Source.Receiver receiver;
+    private final BlockListener listener;
     private final TaskFetches.Task task;
     /** The thread that asked is the task's. */
     private final boolean byTask;
@@ -111,13 +112,13 @@ public final class SourceChain {
     private Reason reason;
     private Throwable cause;
 
-    Step(int number, PeerKey peer, ShuffleIds ids, int[] places, Source.Receiver receiver, TaskFetches.Task task,
+    Step(int number, PeerKey peer, BlockIds ids, int[] places, BlockListener listener, TaskFetches.Task task,
         boolean byTask) {
       this.number = number;
       this.peer = peer;
       this.ids = ids;
       this.places = places;
-      this.receiver = receiver;
+      this.listener = listener;
       this.task = task;
       this.byTask = byTask;
     }
@@ -126,7 +127,7 @@ public final class SourceChain {
     public void arrived(int at, ManagedBuffer data) {
       links[number].blocks.increment();
       links[number].bytes.add(data.size());
-      receiver.arrived(places == null ? at : places[at], data);
+      listener.arrived(places == null ? at : places[at], data);
     }
 
     @Override
@@ -136,22 +137,22 @@ public final class SourceChain {
       for (int i = 0; places != null && i < left.length; i++) {
         left[i] = places[at[i]];
       }
-      boolean told = number <= executor;
+      boolean reported = number <= executor;
       if (number + 1 == links.length) {
-        receiver.left(left, told ? why : reason, told ? problem : cause, here);
+        listener.left(left, reported ? why : reason, reported ? problem : cause, here);
         return;
       }
       boolean all = at.length == ids.count();
-      ShuffleIds rest = all ? ids : ids.subset(at);
-      Step next = new Step(number + 1, peer, rest, all ? places : left, receiver, task, here);
-      next.reason = told ? why : reason;
-      next.cause = told ? problem : cause;
+      BlockIds rest = all ? ids : ids.subset(at);
+      Step next = new Step(number + 1, peer, rest, all ? places : left, listener, task, here);
+      next.reason = reported ? why : reason;
+      next.cause = reported ? problem : cause;
       links[number + 1].source.ask(peer, rest, task, next);
     }
 
     @Override
     public void abandoned() {
-      receiver.abandoned();
+      listener.abandoned();
     }
   }
 
@@ -171,8 +172,8 @@ public final class SourceChain {
     }
 
     @Override
-    public void ask(PeerKey peer, ShuffleIds ids, TaskFetches.Task task, Receiver receiver) {
-      FetchCall call = new FetchCall(peer, ids, receiver, task, transport, this, counters, nanos);
+    public void ask(PeerKey peer, BlockIds ids, TaskFetches.Task task, BlockListener listener) {
+      FetchCall call = new FetchCall(peer, ids, listener, task, transport, this, counters, nanos);
       calls.add(call);
       if (task != null) {
         task.begin(call);

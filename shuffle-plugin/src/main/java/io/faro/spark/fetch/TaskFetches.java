@@ -1,7 +1,7 @@
 package io.faro.spark.fetch;
 
+import io.faro.BlockIds;
 import io.faro.Nullable;
-import io.faro.spark.transport.ShuffleIds;
 import java.lang.ref.Reference;
 import java.lang.ref.ReferenceQueue;
 import java.lang.ref.WeakReference;
@@ -82,7 +82,7 @@ final class TaskFetches {
     }
 
     /** Returns whether the request is for one block that the same reader has asked for before. */
-    synchronized boolean asksAgain(BlockFetchingListener listener, ShuffleIds ids) {
+    synchronized boolean asksAgain(BlockFetchingListener listener, BlockIds ids) {
       Object reader = READER.get(listener.getClass()).of(listener);
       if (reader == null) {
         return false;
@@ -98,7 +98,7 @@ final class TaskFetches {
       return again && ids.count() == 1;
     }
 
-    private static long hash(ShuffleIds ids, int i) {
+    private static long hash(BlockIds ids, int i) {
       long hash = mix(ids.shuffle(i) * 31L + ids.map(i));
       return mix(hash ^ ((long) ids.start(i) << 32 | ids.end(i)));
     }

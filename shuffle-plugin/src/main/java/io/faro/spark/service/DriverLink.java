@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.Nullable;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -18,8 +19,8 @@ public final class DriverLink {
 
   private final SparkEnv env;
   private final ClassTag<byte[]> tag = ClassTag$.MODULE$.apply(byte[].class);
-  /** {@code null}: not found yet. */
-  private volatile RpcEndpointRef driver;
+  /** Null until it is found. */
+  @Nullable private volatile RpcEndpointRef driver;
 
   public DriverLink(SparkEnv env) {
     this.env = env;
@@ -55,8 +56,8 @@ public final class DriverLink {
     driver().send(new Message(Message.Kind.UNKEPT, env.executorId(), shuffles.encode()).encode());
   }
 
-  /** The service that keeps the outputs of an executor; {@code null}: none does. */
-  public KeptBy serviceOf(String executor) throws IOException {
+  /** The service that keeps the outputs of an executor; null if none does. */
+  @Nullable public KeptBy serviceOf(String executor) throws IOException {
     byte[] answer = ask(Message.Kind.CARD, executor, NOTHING);
     return answer.length == 0 ? null : KeptBy.decode(answer);
   }

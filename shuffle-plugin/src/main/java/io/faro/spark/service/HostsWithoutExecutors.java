@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.Nullable;
 import io.faro.service.NodeService;
 import java.util.Iterator;
 import java.util.Set;
@@ -11,31 +12,31 @@ import org.slf4j.LoggerFactory;
 /**
  * Tells the node services of hosts where the application has no executor any more what executors tell the service of
  * their own host: that shuffles were removed, and that the application has ended. The driver does it itself, as there
- * may be no executor at all. To say it twice does no harm; a service that does not hear it removes the outputs when
- * nothing was heard of the application for as long as its {@code --idle}.
+ * may be no executor at all. To say it twice does no harm; a service that does not get it removes the outputs when
+ * the application was idle for as long as its {@code --idle}.
  */
 final class HostsWithoutExecutors {
-  /** Tells services, and returns how many have heard it. */
+  /** Tells services, and returns how many have accepted it. */
   interface ControlSender {
     int tell(byte[][] cards, int[] removed, boolean ended) throws Exception;
   }
 
   private static final Logger LOG = LoggerFactory.getLogger(HostsWithoutExecutors.class);
-  /** Shuffles that may wait to be told. Of further ones outputs stay until the application has ended. */
+  /** Shuffles that may wait to be sent. Of further ones outputs stay until the application has ended. */
   private static final int MAX_WAITING = 65_536;
 
   private final Supplier<byte[][]> cards;
-  private final ControlSender teller;
+  private final ControlSender sender;
   // All that follows is guarded by this.
   private final Set<Integer> removed = new TreeSet<>();
   private boolean ended;
-  /** {@code null}: nothing had to be told yet. */
-  private Thread thread;
+  /** Null until there is something to say. */
+  @Nullable private Thread thread;
 
   /** {@code cards}: of the services to tell, when it is asked. */
-  HostsWithoutExecutors(Supplier<byte[][]> cards, ControlSender teller) {
+  HostsWithoutExecutors(Supplier<byte[][]> cards, ControlSender sender) {
     this.cards = cards;
-    this.teller = teller;
+    this.sender = sender;
   }
 
   /** A shuffle was removed. Does not wait. */
@@ -66,7 +67,7 @@ final class HostsWithoutExecutors {
     notifyAll();
   }
 
-  /** Waits after {@link #ended} until it has been told, up to {@code millis}. */
+  /** Waits after {@link #ended} until services were told, up to {@code millis}. */
   void awaitEnd(long millis) throws InterruptedException {
     Thread running;
     synchronized (this) {
@@ -93,7 +94,7 @@ final class HostsWithoutExecutors {
         tell(some, last);
       }
     } catch (InterruptedException e) {
-      LOG.debug("Faro: node services of hosts without executors are told nothing more", e);
+      LOG.debug("Faro: node services of hosts without executors get no more commands", e);
     }
   }
 
@@ -113,12 +114,12 @@ final class HostsWithoutExecutors {
       return;
     }
     try {
-      int told = teller.tell(to, some, last);
-      LOG.debug("Faro: {} of {} node services of hosts without executors were told that {}", told, to.length,
+      int accepted = sender.tell(to, some, last);
+      LOG.debug("Faro: {} of {} node services of hosts without executors know that {}", accepted, to.length,
           last ? "the application has ended" : some.length + " shuffles were removed");
     } catch (Exception | LinkageError e) {
-      LOG.debug("Faro: node services of hosts without executors keep map outputs until nothing was heard of the "
-          + "application for long enough", e);
+      LOG.debug("Faro: node services of hosts without executors keep map outputs until the application "
+          + "was idle for long enough", e);
     }
   }
 }

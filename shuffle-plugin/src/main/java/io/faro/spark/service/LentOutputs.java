@@ -24,10 +24,10 @@ public final class LentOutputs implements LoanClient {
   private final Neighbours neighbours;
 
   public LentOutputs(ServiceLink link, Endpoint endpoint, PluginCounters counters) {
-    connection = link.connection();
+    connection = link.connection;
     this.endpoint = endpoint;
     this.counters = counters;
-    neighbours = new Neighbours(link.driver()::neighbours, System::nanoTime);
+    neighbours = new Neighbours(link.driver::neighbours, System::nanoTime);
   }
 
   @Override

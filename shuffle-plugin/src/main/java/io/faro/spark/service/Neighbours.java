@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.Nullable;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashSet;
@@ -98,8 +99,8 @@ final class Neighbours {
     return near;
   }
 
-  /** {@code null}: the task was killed, and nothing is known. */
-  private Set<String> ask(List<String> executors) {
+  /** Null if the task was killed, and nothing is known. */
+  @Nullable private Set<String> ask(List<String> executors) {
     try {
       return driver.ask(executors);
     } catch (InterruptedException e) {

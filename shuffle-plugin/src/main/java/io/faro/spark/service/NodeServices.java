@@ -187,12 +187,12 @@ final class NodeServices {
   synchronized void shuffleRemoved(int shuffle) {
     shuffles.remove(shuffle);
     sparksShuffles.remove(shuffle);
-    // What an executor that has ended had is not heard of again.
+    // An executor that has ended reports nothing again.
     unkept.entrySet().removeIf(
         one -> !running.contains(one.getKey()) && !one.getValue().hasAnyOf(shuffles));
   }
 
-  /** Returns whether each output of each executor that was heard of outlives it. */
+  /** Returns whether each output of each known executor outlives it. */
   synchronized boolean reliable() {
     return sparksShuffles.isEmpty() && unkept.values().stream().noneMatch(one -> one.hasAnyOf(shuffles));
   }

@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.Nullable;
 import io.faro.service.NodeService;
 import io.faro.spark.conf.ChannelSecurity;
 import java.util.Arrays;
@@ -23,8 +24,8 @@ public final class NodeServicesHolder {
   /** Deadline of what the driver tells services. */
   private static final long TIMEOUT_MILLIS = 5_000;
 
-  /** {@code null}: no application with node services runs here. Guarded by the class. */
-  private static NodeServices current;
+  /** Null if no application with node services runs here. Guarded by the class. */
+  @Nullable private static NodeServices current;
   /** Of {@link #current}. Guarded by the class. */
   private static HostsWithoutExecutors emptyHosts;
   /** True if Spark tells {@link #current} of executors that are removed. Guarded by the class. */
@@ -125,11 +126,11 @@ public final class NodeServicesHolder {
     @Override
     public void onApplicationEnd(SparkListenerApplicationEnd end) {
       try {
-        // Now, as executors cannot be told any more when Spark cleans its shuffles up.
+        // Now, as executors cannot be reached any more when Spark cleans its shuffles up.
         services.end();
         emptyHosts.ended();
       } catch (RuntimeException e) {
-        LOG.debug("Faro: executors were not told that the application ends", e);
+        LOG.debug("Faro: executors do not know that the application ends", e);
       }
     }
   }

@@ -26,7 +26,6 @@ final class ReplicaLocations {
     this.hosts = hosts;
   }
 
-  /** Whether there are copies at all. */
   boolean wanted() {
     return hosts.replicas() > 0;
   }
@@ -46,7 +45,7 @@ final class ReplicaLocations {
         now.host(hosts.replicas(), one.getKey(), size, one.getValue());
       }
     } catch (ServiceException.Lost e) {
-      LOG.debug("Faro: the node service was lost, and is told of other hosts when it has come back", e);
+      LOG.debug("Faro: the node service was lost, and gets the other hosts when it has come back", e);
       connection.lost(now);
     } catch (Exception e) {
       LOG.debug("Faro: the node service does not take the list of other hosts", e);

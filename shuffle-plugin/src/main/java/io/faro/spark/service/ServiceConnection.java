@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.Nullable;
 import io.faro.OutputFiles;
 import io.faro.service.NodeService;
 import io.faro.service.ServiceException;
@@ -27,10 +28,10 @@ final class ServiceConnection implements HandOver.Service {
 
   // All fields are guarded by this.
   private State state = State.STARTING;
-  /** {@code null} unless CONNECTED. */
-  private NodeService service;
-  /** In LOST: until when the service may come soon, as {@code System.nanoTime}; {@code null}: it refused. */
-  private Long returnsBy;
+  /** Null unless CONNECTED. */
+  @Nullable private NodeService service;
+  /** In LOST: until when the service may come soon, as {@code System.nanoTime}; null if it refused. */
+  @Nullable private Long returnsBy;
   /** Why there is no connection. */
   private Exception absence = new ServiceException.Lost("this executor has not found its node service yet");
   /** Outputs wait for a service that was there: it is being started again. */
@@ -121,7 +122,6 @@ final class ServiceConnection implements HandOver.Service {
     return state == State.CONNECTED && service.isConnected();
   }
 
-  /** Whether outputs wait for the service. */
   synchronized boolean isAwaited() {
     return wasThere && isReturning();
   }
@@ -131,13 +131,13 @@ final class ServiceConnection implements HandOver.Service {
     return state == State.LOST && returnsBy != null && millisTo(returnsBy) > 0;
   }
 
-  /** The connection to the service; {@code null}: there is none now. */
-  synchronized NodeService service() {
+  /** The connection to the service; null if there is none now. */
+  @Nullable synchronized NodeService service() {
     return service;
   }
 
-  /** Waits for the connection where it is being made, or may come back. {@code null}: there is none. */
-  synchronized NodeService await() throws InterruptedException {
+  /** Waits for the connection where it is being made, or may come back; null if there is none. */
+  @Nullable synchronized NodeService await() throws InterruptedException {
     long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(START_MILLIS);
     for (long left = START_MILLIS; state == State.STARTING && left > 0; left = millisTo(end)) {
       wait(left);

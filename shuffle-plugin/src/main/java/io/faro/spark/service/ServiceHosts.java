@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.Nullable;
 import io.faro.service.NodeService;
 import java.io.IOException;
 import java.util.LinkedHashMap;
@@ -63,8 +64,8 @@ public final class ServiceHosts {
     return all;
   }
 
-  /** The card of the service at that place; {@code null}: there is none. */
-  public synchronized byte[] card(int place) {
+  /** The card of the service at that place; null if there is none. */
+  @Nullable public synchronized byte[] card(int place) {
     return place < list.size() && list.card(place).length > 0 ? list.card(place) : null;
   }
 

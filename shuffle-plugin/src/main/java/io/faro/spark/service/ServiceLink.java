@@ -1,5 +1,6 @@
 package io.faro.spark.service;
 
+import io.faro.Nullable;
 import io.faro.OutputResolver;
 import io.faro.service.NodeService;
 import java.io.File;
@@ -26,19 +27,20 @@ public final class ServiceLink {
   private static final int START_TRIES = 20;
   private static final long START_PAUSE_MILLIS = 250;
 
-  /** Gives Spark's secret, to be overwritten by the caller; {@code null}: Spark does not authenticate. */
+  /** Gives Spark's secret, to be overwritten by the caller; null if Spark does not authenticate. */
   public interface Secret {
-    byte[] get() throws Exception;
+    @Nullable byte[] get() throws Exception;
   }
 
   private final String directory;
   private final SparkEnv env;
   private final boolean sealed;
   private final Secret secret;
-  private final DriverLink driver;
-  private final ServiceHosts hosts;
-  private final ServiceConnection connection = new ServiceConnection();
-  private final HandOver outputs;
+  public final DriverLink driver;
+  /** The application's node services, as this executor knows them. */
+  public final ServiceHosts hosts;
+  public final HandOver outputs;
+  final ServiceConnection connection = new ServiceConnection();
   private final ReplicaLocations copies;
   // The following fields are used only by the thread that connects.
   private boolean awaitsEnd;
@@ -57,15 +59,6 @@ public final class ServiceLink {
     UnkeptOutputs unkept = new UnkeptOutputs(driver::unkept, UnkeptOutputs::thisTaskIsKilled);
     this.outputs = new HandOver(connection, unkept, files, kept, notKept);
     this.copies = new ReplicaLocations(connection, driver, hosts);
-  }
-
-  public DriverLink driver() {
-    return driver;
-  }
-
-  /** The application's node services, as this executor knows them. */
-  public ServiceHosts hosts() {
-    return hosts;
   }
 
   /** Connects, on a thread of its own. */
@@ -187,7 +180,7 @@ public final class ServiceLink {
           now.end();
         }
       } catch (Exception e) {
-        LOG.debug("Faro: the service was not told that the application ends", e);
+        LOG.debug("Faro: the service does not know that the application ends", e);
       }
       return;
     }
@@ -201,14 +194,6 @@ public final class ServiceLink {
   /** Copies of outputs of this host that other services do not have yet; asked every few seconds. */
   public long replicasBehind() {
     return copies.behind();
-  }
-
-  public HandOver outputs() {
-    return outputs;
-  }
-
-  ServiceConnection connection() {
-    return connection;
   }
 
   public void stop() {

@@ -39,7 +39,6 @@ final class UnkeptShuffles {
     return shuffles.isEmpty();
   }
 
-  /** Whether one of these shuffles is in the list. */
   boolean hasAnyOf(Set<Integer> registered) {
     return shuffles.contains(ALL) ? !registered.isEmpty() : !Collections.disjoint(shuffles, registered);
   }

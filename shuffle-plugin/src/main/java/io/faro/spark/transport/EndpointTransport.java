@@ -3,12 +3,11 @@ package io.faro.spark.transport;
 import io.faro.BlockIds;
 import io.faro.Endpoint;
 import io.faro.FaroException;
-import io.faro.FetchHandle;
 import io.faro.FetchListener;
 import java.net.InetAddress;
 import java.util.List;
 
-/** {@link FaroTransport} on a native endpoint: translates the ids of blocks and does nothing else. */
+/** {@link FaroTransport} on a native endpoint: does nothing of its own. */
 public final class EndpointTransport implements FaroTransport {
   private final Endpoint endpoint;
 
@@ -27,13 +26,8 @@ public final class EndpointTransport implements FaroTransport {
   }
 
   @Override
-  public Fetch fetch(long peer, ShuffleIds ids, FetchListener listener) throws FaroException {
-    BlockIds blocks = BlockIds.local();
-    for (int i = 0; i < ids.count(); i++) {
-      blocks.add(ids.shuffle(i), ids.map(i), ids.start(i), ids.end(i), ids.piece());
-    }
-    FetchHandle handle = endpoint.fetch(peer, blocks, 0, listener);
-    return handle::cancel;
+  public Fetch fetch(long peer, BlockIds ids, FetchListener listener) throws FaroException {
+    return endpoint.fetch(peer, ids, 0, listener)::cancel;
   }
 
   @Override

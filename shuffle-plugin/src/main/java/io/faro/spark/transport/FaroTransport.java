@@ -1,5 +1,6 @@
 package io.faro.spark.transport;
 
+import io.faro.BlockIds;
 import io.faro.FaroException;
 import io.faro.FetchListener;
 import java.net.InetAddress;
@@ -17,7 +18,7 @@ public interface FaroTransport {
   long addPeer(byte[] card, List<InetAddress> knownAt) throws FaroException;
 
   /** Starts a fetch and returns at once. When it throws, the listener is never called. */
-  Fetch fetch(long peer, ShuffleIds ids, FetchListener listener) throws FaroException;
+  Fetch fetch(long peer, BlockIds ids, FetchListener listener) throws FaroException;
 
   /** Returns whether requests to the peer failed a short time ago, so that a new one is likely to cost a timeout. */
   boolean isBackedOff(long peer);

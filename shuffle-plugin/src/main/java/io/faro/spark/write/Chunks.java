@@ -50,7 +50,6 @@ final class Chunks {
     return firsts[partition] != NONE;
   }
 
-  /** Returns whether a page has so much room. */
   boolean fits(int length) {
     if (pages.isEmpty()) {
       return false;

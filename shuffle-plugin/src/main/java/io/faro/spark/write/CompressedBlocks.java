@@ -74,7 +74,6 @@ final class CompressedBlocks {
     saved[partition] += compressor.codecBytes() - length;
   }
 
-  /** Returns the bytes of the block. */
   private int compress(Object from, long offset, int bytes, boolean insideRow, long[] target, long to) {
     long[] array = (long[]) from;
     long at = position(from, offset);

@@ -18,7 +18,6 @@ final class PartitionSums {
     }
   }
 
-  /** Returns whether {@link #PartitionSums} knows it. */
   static boolean knows(String algorithm) {
     return algorithm == null || algorithm.equals("ADLER32") || algorithm.equals("CRC32") || algorithm.equals("CRC32C");
   }

@@ -115,16 +115,16 @@ public final class RowShuffleWriter<K, V> extends ShuffleWriter<K, V> {
   }
 
   /**
-   * The lengths that Spark is told: about those of the codec alone. Adaptive execution takes them for a measure of the
+   * The lengths that Spark gets: about those of the codec alone. Adaptive execution takes them for a measure of the
    * rows: with the lengths of row blocks it joined two to three times as many rows into one task, which then spilled,
    * or ran out of heap.
    */
   private long[] codecLengths(PartitionBuffers buffers) {
-    long[] told = new long[lengths.length];
-    for (int i = 0; i < told.length; i++) {
-      told[i] = buffers.codecBytes(i, lengths[i]);
+    long[] reported = new long[lengths.length];
+    for (int i = 0; i < reported.length; i++) {
+      reported[i] = buffers.codecBytes(i, lengths[i]);
     }
-    return told;
+    return reported;
   }
 
   private BlockCompressor compressor() {

@@ -2,12 +2,12 @@ package io.faro.spark.fetch;
 
 import io.faro.BlockBatch;
 import io.faro.BlockBytes;
+import io.faro.BlockIds;
 import io.faro.BlockStatus;
 import io.faro.Fabric;
 import io.faro.FaroException;
 import io.faro.FetchListener;
 import io.faro.spark.transport.FaroTransport;
-import io.faro.spark.transport.ShuffleIds;
 import java.net.InetAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
@@ -30,10 +30,10 @@ final class FakeTransport implements FaroTransport {
 
   static final class StartedFetch {
     final long peer;
-    final ShuffleIds ids;
+    final BlockIds ids;
     final FetchListener listener;
 
-    StartedFetch(long peer, ShuffleIds ids, FetchListener listener) {
+    StartedFetch(long peer, BlockIds ids, FetchListener listener) {
       this.peer = peer;
       this.ids = ids;
       this.listener = listener;
@@ -127,7 +127,7 @@ final class FakeTransport implements FaroTransport {
   }
 
   @Override
-  public Fetch fetch(long peer, ShuffleIds ids, FetchListener listener) throws FaroException {
+  public Fetch fetch(long peer, BlockIds ids, FetchListener listener) throws FaroException {
     if (refuse != null) {
       throw refuse;
     }

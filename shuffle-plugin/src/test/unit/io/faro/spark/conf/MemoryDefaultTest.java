@@ -9,7 +9,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /** The limit of the arena that nobody has set. */
 class MemoryDefaultTest {
-  /** docs/user/configuration.md shows the first of these. */
+  /** docs/user/memory.md shows the first of these. */
   @ParameterizedTest
   @CsvSource({
       "1, 1g, , , 112",

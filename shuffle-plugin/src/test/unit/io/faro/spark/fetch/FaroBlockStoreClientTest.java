@@ -5,12 +5,12 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.BlockIds;
 import io.faro.EndpointException;
 import io.faro.Failures;
 import io.faro.FetchError;
 import io.faro.spark.conf.FaroConf;
 import io.faro.spark.metrics.Reason;
-import io.faro.spark.transport.ShuffleIds;
 import java.lang.reflect.Method;
 import java.util.Arrays;
 import java.util.Collections;
@@ -41,7 +41,7 @@ class FaroBlockStoreClientTest {
   void oneFetchForTheWholeList() {
     h.fetchStarted("shuffle_4_9_1", "shuffle_4_10_1_7");
     assertEquals(1, h.transport.started.size());
-    ShuffleIds ids = h.transport.last().ids;
+    BlockIds ids = h.transport.last().ids;
     assertEquals(2, ids.count());
     assertEquals(10, ids.map(1));
     assertEquals(7, ids.end(1));

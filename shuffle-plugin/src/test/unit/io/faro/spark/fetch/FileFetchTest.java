@@ -37,7 +37,7 @@ class FileFetchTest {
 
   /** The request for that piece of {@code shuffle_0_<map>_2}. */
   private static FakeTransport.StartedFetch asked(ClientHarness of, int map, int piece) {
-    return of.transport.started.stream().filter(each -> each.ids.map(0) == map && each.ids.piece() == piece)
+    return of.transport.started.stream().filter(each -> each.ids.map(0) == map && each.ids.piece(0) == piece)
         .findFirst().orElseThrow(() -> new AssertionError("piece " + piece + " of block " + map + " was not asked"));
   }
 
@@ -48,7 +48,7 @@ class FileFetchTest {
   }
 
   private String pieces() {
-    return h.transport.started.stream().map(each -> each.ids.map(0) + ":" + each.ids.piece())
+    return h.transport.started.stream().map(each -> each.ids.map(0) + ":" + each.ids.piece(0))
         .collect(Collectors.joining(" "));
   }
 

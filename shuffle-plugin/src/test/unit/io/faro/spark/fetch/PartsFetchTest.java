@@ -6,7 +6,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.Failures;
 import io.faro.FetchError;
-import io.faro.spark.read.groups.PartClient;
+import io.faro.spark.metrics.Reason;
+import io.faro.spark.read.groups.BlockListener;
 import io.faro.spark.read.places.Parts;
 import io.faro.spark.transport.FaroManagedBuffer;
 import java.io.IOException;
@@ -21,15 +22,17 @@ class PartsFetchTest {
   private final ClientHarness h = new ClientHarness(false);
   private final Map<Integer, ManagedBuffer> arrived = new TreeMap<>();
   private final Map<Integer, Throwable> failed = new TreeMap<>();
-  private final PartClient.Listener listener = new PartClient.Listener() {
+  private final BlockListener listener = new BlockListener() {
     @Override
     public void arrived(int part, ManagedBuffer bytes) {
       assertNull(arrived.put(part, bytes), "twice");
     }
 
     @Override
-    public void failed(int part, Throwable cause) {
-      assertNull(failed.put(part, cause), "twice");
+    public void left(int[] parts, Reason reason, Throwable cause, boolean onTaskThread) {
+      for (int part : parts) {
+        assertNull(failed.put(part, cause), "twice");
+      }
     }
   };
 

@@ -180,6 +180,11 @@ class PageHtmlTest {
     assertTrue(page.contains("<tr data-service=\"host-3\" data-outputs=\"0\" data-blocks=\"0\">"), page);
     assertTrue(page.contains("2.0 KiB"), page);
     assertEquals(3, page.split("data-service", -1).length - 1);
+    // A column that is 0 for all hosts is not shown, nor explained.
+    assertTrue(page.contains("<th>Map outputs not kept</th>") && page.contains("Not kept: "), page);
+    for (String absent : Arrays.asList("lent files", "Lent files", "Copies behind", "copies elsewhere")) {
+      assertFalse(page.contains(absent), absent);
+    }
     String none = page(Figures.executor("1", "serviceRegistered", 0, "serviceOutputs", 0));
     assertFalse(none.contains("Node services"), none);
   }

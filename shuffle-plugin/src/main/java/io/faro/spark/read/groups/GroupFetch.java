@@ -1,6 +1,7 @@
 package io.faro.spark.read.groups;
 
 import io.faro.Nullable;
+import io.faro.spark.metrics.Reason;
 import io.faro.spark.read.places.Parts;
 import io.faro.spark.read.places.ReadPlan.Group;
 import java.io.IOException;
@@ -73,7 +74,7 @@ public class GroupFetch extends BlockStoreClient {
   }
 
   /** The parts of one request of Spark's iterator. */
-  private final class Arrivals implements PartClient.Listener {
+  private final class Arrivals implements BlockListener {
     final Parts parts;
     private final List<Group> wanted;
     private final BlockFetchingListener listener;
@@ -114,8 +115,10 @@ public class GroupFetch extends BlockStoreClient {
     }
 
     @Override
-    public void failed(int part, Throwable cause) {
-      settle(part, null, cause);
+    public void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread) {
+      for (int part : at) {
+        settle(part, null, cause);
+      }
     }
 
     private void settle(int part, ManagedBuffer bytes, Throwable cause) {

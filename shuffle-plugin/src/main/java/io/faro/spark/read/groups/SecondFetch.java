@@ -1,5 +1,6 @@
 package io.faro.spark.read.groups;
 
+import io.faro.spark.metrics.Reason;
 import io.faro.spark.read.places.FetchWait;
 import io.faro.spark.read.places.Parts;
 import io.faro.spark.read.places.ReadPlan.Group;
@@ -55,7 +56,7 @@ public final class SecondFetch {
    */
   private ManagedBuffer anew(BlockManagerId address, Parts parts, int at) throws ExecutionException {
     CompletableFuture<ManagedBuffer> arrival = new CompletableFuture<>();
-    PartClient.Listener listener = new PartClient.Listener() {
+    BlockListener listener = new BlockListener() {
       @Override
       public void arrived(int part, ManagedBuffer bytes) {
         if (!arrival.complete(bytes)) {
@@ -64,7 +65,7 @@ public final class SecondFetch {
       }
 
       @Override
-      public void failed(int part, Throwable cause) {
+      public void left(int[] at, Reason reason, Throwable cause, boolean onTaskThread) {
         arrival.completeExceptionally(cause);
       }
     };

@@ -1,19 +1,20 @@
 package io.faro.spark.read.places;
 
+import io.faro.BlockIds;
 import java.util.Arrays;
 import org.apache.spark.storage.BlockId;
 import org.apache.spark.storage.ShuffleBlockBatchId;
 import org.apache.spark.storage.ShuffleBlockId;
 
-/** Parts of map outputs of one shuffle; a part is some consecutive partitions of one map output. */
+/**
+ * Parts of map outputs of one shuffle, each some consecutive partitions of one map output: their ids, and what Spark
+ * knows of them.
+ */
 public final class Parts {
   public final int shuffle;
-  private int count;
+  public final BlockIds ids = new BlockIds();
   private long bytes;
-  private long[] maps = new long[8];
   private int[] mapIndices = new int[8];
-  private int[] starts = new int[8];
-  private int[] ends = new int[8];
   private long[] sizes = new long[8];
   private boolean[] batches = new boolean[8];
 
@@ -22,7 +23,7 @@ public final class Parts {
   }
 
   public int count() {
-    return count;
+    return ids.count();
   }
 
   /** Spark's estimate of their bytes. */
@@ -31,7 +32,7 @@ public final class Parts {
   }
 
   public long map(int i) {
-    return maps[i];
+    return ids.map(i);
   }
 
   /** The map task's position in its stage. */
@@ -40,12 +41,12 @@ public final class Parts {
   }
 
   public int start(int i) {
-    return starts[i];
+    return ids.start(i);
   }
 
   /** Last partition, exclusive. */
   public int end(int i) {
-    return ends[i];
+    return ids.end(i);
   }
 
   /** Spark's estimate of its bytes. */
@@ -53,36 +54,25 @@ public final class Parts {
     return sizes[i];
   }
 
-  public long[] maps() {
-    return maps;
-  }
-
   /** The map outputs of the parts from {@code i} on, each once, {@code max} at most. */
   long[] maps(int i, int max) {
-    long[] distinct = new long[Math.min(max, count - i)];
+    long[] distinct = new long[Math.min(max, count() - i)];
     int found = 0;
-    for (int at = i; at < count && (found < max || maps[at] == maps[at - 1]); at++) {
-      if (at == i || maps[at] != maps[at - 1]) {
-        distinct[found++] = maps[at];
+    for (int at = i; at < count() && (found < max || map(at) == map(at - 1)); at++) {
+      if (at == i || map(at) != map(at - 1)) {
+        distinct[found++] = map(at);
       }
     }
     return Arrays.copyOf(distinct, found);
   }
 
-  public int[] starts() {
-    return starts;
-  }
-
-  public int[] ends() {
-    return ends;
-  }
-
   /** Appends a block; {@code merge}: to the last part, if that is of the same map output. */
   public void add(long map, int mapIndex, int start, int end, long size, boolean merge) {
     bytes += size;
-    if (merge && count > 0 && maps[count - 1] == map) {
-      ends[count - 1] = end;
-      sizes[count - 1] += size;
+    int last = count() - 1;
+    if (merge && last >= 0 && map(last) == map) {
+      ids.extendLast(end);
+      sizes[last] += size;
       return;
     }
     append(map, mapIndex, start, end, size, merge);
@@ -91,25 +81,20 @@ public final class Parts {
   /** Appends part {@code i} of {@code from}. */
   public void add(Parts from, int i) {
     bytes += from.sizes[i];
-    append(from.maps[i], from.mapIndices[i], from.starts[i], from.ends[i], from.sizes[i], from.batches[i]);
+    append(from.map(i), from.mapIndices[i], from.start(i), from.end(i), from.sizes[i], from.batches[i]);
   }
 
   private void append(long map, int mapIndex, int start, int end, long size, boolean batch) {
-    if (count == maps.length) {
-      maps = Arrays.copyOf(maps, 2 * count);
-      mapIndices = Arrays.copyOf(mapIndices, 2 * count);
-      starts = Arrays.copyOf(starts, 2 * count);
-      ends = Arrays.copyOf(ends, 2 * count);
-      sizes = Arrays.copyOf(sizes, 2 * count);
-      batches = Arrays.copyOf(batches, 2 * count);
+    int at = count();
+    if (at == sizes.length) {
+      mapIndices = Arrays.copyOf(mapIndices, 2 * at);
+      sizes = Arrays.copyOf(sizes, 2 * at);
+      batches = Arrays.copyOf(batches, 2 * at);
     }
-    maps[count] = map;
-    mapIndices[count] = mapIndex;
-    starts[count] = start;
-    ends[count] = end;
-    sizes[count] = size;
-    batches[count] = batch;
-    count++;
+    ids.add(shuffle, map, start, end);
+    mapIndices[at] = mapIndex;
+    sizes[at] = size;
+    batches[at] = batch;
   }
 
   /** One of the parts. */
@@ -121,7 +106,7 @@ public final class Parts {
 
   public BlockId id(int i) {
     return batches[i]
-        ? new ShuffleBlockBatchId(shuffle, maps[i], starts[i], ends[i])
-        : new ShuffleBlockId(shuffle, maps[i], starts[i]);
+        ? new ShuffleBlockBatchId(shuffle, map(i), start(i), end(i))
+        : new ShuffleBlockId(shuffle, map(i), start(i));
   }
 }

@@ -72,7 +72,6 @@ public final class Decompression {
       this.decompression = decompression;
     }
 
-    /** Returns the decompressor's exception, or null. */
     @Nullable synchronized Throwable problem() {
       return problem;
     }

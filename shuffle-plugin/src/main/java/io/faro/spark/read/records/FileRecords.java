@@ -216,12 +216,12 @@ final class FileRecords implements RecordSource, PartsStream.Bytes {
     /** False: the first part cannot be read here. */
     private boolean fill(Parts of, int i, int end, LocalFiles files) throws Exception {
       parts = null;
-      count = read.read(endpoint, of.shuffle, of.maps(), of.starts(), of.ends(), i, end);
+      count = read.read(endpoint, of.ids, i, end);
       if (count == 0) {
         if (!files.resolve(of, i)) {
           return false;
         }
-        count = read.read(endpoint, of.shuffle, of.maps(), of.starts(), of.ends(), i, end);
+        count = read.read(endpoint, of.ids, i, end);
       }
       parts = count == 0 ? null : of;
       first = i;

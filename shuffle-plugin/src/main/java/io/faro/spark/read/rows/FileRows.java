@@ -63,7 +63,7 @@ public final class FileRows implements RowSource {
     first = next;
     int count = Math.min(MAX_PARTS, parts.count() - first);
     next += count;
-    reader.input(endpoint, parts.shuffle, parts.maps(), parts.starts(), parts.ends(), first, count);
+    reader.input(endpoint, parts.ids, first, count);
     return true;
   }
 

@@ -38,7 +38,7 @@ class GroupFetchTest {
   private final List<String> plain = new ArrayList<>();
   private String host;
   private Parts asked;
-  private PartClient.Listener parts;
+  private BlockListener parts;
   private final ReadPlan plan =
       new Blocks().of("1", 0, 3, 5, 6, 100).of("2", 3, 2, 5, 6, 100_000)
           .plan(new ReadPlan.Limits(1 << 20, 1 << 20, 1 << 20), false);
@@ -72,16 +72,20 @@ class GroupFetchTest {
 
   private final class RecordingClient implements PartClient {
     @Override
-    public void fetch(String at, int port, String executor, Parts wanted, Listener to) {
+    public void fetch(String at, int port, String executor, Parts wanted, BlockListener to) {
       host = at;
       asked = wanted;
       parts = to;
     }
 
     @Override
-    public void fetchAgain(String host, int port, String executor, Parts wanted, Listener to) {
+    public void fetchAgain(String host, int port, String executor, Parts wanted, BlockListener to) {
       throw new AssertionError("not asked for");
     }
+  }
+
+  private void failed(int part, Throwable cause) {
+    parts.left(new int[] {part}, null, cause, false);
   }
 
   private ManagedBuffer bytes(int count) {
@@ -134,7 +138,7 @@ class GroupFetchTest {
     String[] names = names();
     fetch.fetchBlocks("h", 1, "1", names, listener, null);
     IOException cause = new IOException("gone");
-    parts.failed(1, cause);
+    failed(1, cause);
     parts.arrived(0, bytes(20));
     parts.arrived(2, bytes(30));
     GroupBuffer group = (GroupBuffer) kept.get(names[0]);
@@ -142,7 +146,7 @@ class GroupFetchTest {
     assertSame(cause, group.cause(1));
     assertNotNull(group.part(2));
     // One of its own has its own name.
-    parts.failed(3, cause);
+    failed(3, cause);
     assertSame(cause, failed.get(names[1]));
     assertNothingLeaks();
   }
@@ -152,7 +156,7 @@ class GroupFetchTest {
     String[] names = names();
     fetch.fetchBlocks("h", 1, "1", names, listener, null);
     parts.arrived(0, bytes(20));
-    parts.failed(1, new OutOfMemoryError("direct"));
+    failed(1, new OutOfMemoryError("direct"));
     parts.arrived(2, bytes(30));
     assertTrue(failed.get(names[0]) instanceof OutOfMemoryError);
     fetch.fetchBlocks("h", 1, "1", new String[] {names[0]}, listener, null);

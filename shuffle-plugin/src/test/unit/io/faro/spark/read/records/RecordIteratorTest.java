@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.faro.spark.read.groups.BlockListener;
 import io.faro.spark.read.groups.PartClient;
 import io.faro.spark.read.groups.PartFailure;
 import io.faro.spark.read.groups.SecondFetch;
@@ -54,15 +55,15 @@ class RecordIteratorTest {
 
   private final class RepeatingClient implements PartClient {
     @Override
-    public void fetch(String host, int port, String executor, Parts wanted, Listener to) {
+    public void fetch(String host, int port, String executor, Parts wanted, BlockListener to) {
       throw new AssertionError("not asked for");
     }
 
     @Override
-    public void fetchAgain(String host, int port, String executor, Parts wanted, Listener to) {
+    public void fetchAgain(String host, int port, String executor, Parts wanted, BlockListener to) {
       fetchedAgain.add(wanted.mapIndex(0));
       if (answers.isEmpty()) {
-        to.failed(0, new IOException("gone"));
+        to.left(new int[] {0}, null, new IOException("gone"), true);
       } else {
         to.arrived(0, answers.remove());
       }
