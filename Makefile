@@ -50,7 +50,7 @@ help:
 	@echo 'make test-kubernetes  Spark on Kubernetes, a cluster on this machine (as root, 22 minutes; builds it once, 25 more)'
 	@echo 'make check   formatting, lints, module graphs, licences of the dependencies'
 	@echo 'make check-reproducible   builds the release twice, at different places, and compares the bytes'
-	@echo 'make bench   measures against stock Spark, into docs/benchmarks.md; SUITE=NAME another suite, tests/bench/run --help names them'
+	@echo 'make bench   measures against stock Spark, into docs/benchmarks.md; SUITE=NAME others, which tests/bench/run --help names'
 	@echo 'make clean   removes what was built; $${FARO_CACHE:-~/.cache/faro} stays'
 
 setup:
@@ -138,7 +138,7 @@ demo: $(DEMO_JAR)
 	@tests/demo/run --jar $(DEMO_JAR)
 
 # Suites that measure without the jar.
-NATIVE_SUITES := softroce memory exchange load rows
+NATIVE_SUITES := softroce memory% exchange load rows advise
 bench: setup-tests $(if $(filter-out $(NATIVE_SUITES),$(or $(SUITE),spark)),jar)
 	@tests/bench/run $(SUITE)
 

@@ -37,6 +37,12 @@ def closing_counts(log: str) -> Counts:
     return [int(n or 0) for n in rows[-1]] if rows else [0, 0, 0]
 
 
+def seed_counts(log: str) -> Counts:
+    """The closing line of the simulation."""
+    rows = re.findall(r"^(\d+) seeds passed and (\d+) failed in", log, re.M)
+    return [int(n) for n in (*rows[-1], 0)] if rows else [0, 0, 0]
+
+
 def no_counts(_: str) -> Counts:
     """Of what only has to end well: one test."""
     return [1, 0, 0]
@@ -82,7 +88,14 @@ SPARK = "tests/spark/run"
 GUESTS = "tests/softroce/suite"
 # The jar that users have; all other phases use the one of tests.
 RELEASED = "--jar dist/faro-spark.jar"
-SCRIPTS = "tests/setup/run-tests scripts tests/setup tests/plots tests/tpcds tests/demo"
+SCRIPTS = "tests/setup/run-tests scripts tests/setup tests/tpcds"
+# A build of its own, with the primitives that native/sync takes from loom; what it depends on is
+# optimized less, as its tests run for seconds.
+LOOM = (
+    "env RUSTFLAGS=--cfg=loom CARGO_PROFILE_QUICK_OPT_LEVEL=1 cargo test --locked --profile quick "
+    "--target-dir target/loom -p faro-pool -p faro-region --test loom"
+)
+SIMULATE = "cargo run --release --locked -p faro-simulation --bin simulate --"
 TEST = [
     setup("fetch", "tests/setup/spark_home.py 3.5.9 4.3.0", ONE),
     setup("build", "tests/setup/native_build.py"),
@@ -95,9 +108,8 @@ TEST = [
     Phase("java", "mvn -B -fae test", surefire_counts, 75, ONE),
     # The checks of `make check` that are programs of this repository.
     Phase("scripts", SCRIPTS, closing_counts, 30, ONE),
-    # Every interleaving of the arena's free lists and waiters and of the regions' versions, where
-    # these have changed.
-    parts("loom", "tests/setup/loom", closing_counts, 45),
+    # Every interleaving of the arena's free lists and waiters and of the regions' versions.
+    Phase("loom", LOOM, cargo_counts, 45, ONE, silence=20),
 ]
 ALL_ELSE = [
     setup("fetch", "tests/setup/spark_home.py", ONE),
@@ -116,9 +128,8 @@ ALL_ELSE = [
     whole("artifacts", "tests/setup/run-tests artifacts tests/release", 30, ONE),
     # The crate `ibverbs` and Faro's own layer see the same device.
     parts("witness", "tests/rdma/run", closing_counts, 60),
-    parts("loom", "tests/setup/loom --again", closing_counts, 45),
-    # 10,000 seeds.
-    parts("simulation", "tests/setup/seeds", closing_counts, 900),
+    # 10,000 seeds. It says every 500 seeds that it gets on.
+    Phase("simulation", f"{SIMULATE} --all", seed_counts, 900, ALL, show=True, silence=20),
     # Ten TPC-DS queries, stock Spark and Faro in turn.
     whole("tpcds", f"tests/spark/tpcds {RELEASED}", 180, ALL),
     # Executors in cgroups of a default container's size.

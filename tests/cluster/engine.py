@@ -26,18 +26,10 @@ class Impossible(Exception):
 def missing_packages():
     tools = {"dockerd": "docker.io", "mmdebstrap": "mmdebstrap", "docker": "docker-cli"}
     missing = [package for tool, package in tools.items() if not shutil.which(tool, path=PATH)]
-    if "docker.io" in missing and "docker-cli" in missing:
-        # Debian 12 has the client in docker.io, later ones in a package of its own.
-        known = (
-            subprocess.run(
-                ["apt-cache", "show", "docker-cli"], capture_output=True, check=False
-            ).returncode
-            == 0
-            if shutil.which("apt-cache")
-            else False
-        )
-        if not known:
-            missing.remove("docker-cli")
+    # Debian 12 has the client in docker.io, later ones in a package of its own.
+    apart = shutil.which("apt-cache") and succeeds("apt-cache", "show", "docker-cli")
+    if {"docker.io", "docker-cli"} <= {*missing} and not apart:
+        missing.remove("docker-cli")
     if not compose_command():
         missing.append("docker-compose")
     return missing
@@ -71,19 +63,15 @@ def set_up():
 
 def compose_command():
     """Compose 2 is a plug-in of the client, compose 1 (Debian 12) a program."""
-    probe = (
-        subprocess.run(
-            ["docker", "compose", "version"],
-            env={**os.environ, "PATH": PATH},
-            capture_output=True,
-            check=False,
-        )
-        if shutil.which("docker", path=PATH)
-        else None
-    )
-    if probe and probe.returncode == 0:
+    if shutil.which("docker", path=PATH) and succeeds("docker", "compose", "version"):
         return ["docker", "compose"]
     return ["docker-compose"] if shutil.which("docker-compose", path=PATH) else None
+
+
+def succeeds(*command):
+    environment = {**os.environ, "PATH": PATH}
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    return done.returncode == 0
 
 
 class Engine:
@@ -98,22 +86,12 @@ class Engine:
 
     def __enter__(self):
         self.place.mkdir(parents=True, exist_ok=True)
-        command = [
-            "dockerd",
-            "-H",
-            self.socket,
-            "--data-root",
-            self.place / "data",
-            "--exec-root",
-            self.place / "exec",
-            "--pidfile",
-            self.place / "pid",
-            "--bridge=none",
-            "--iptables=false",
-            "--ip6tables=false",
-            "--ip-forward=false",
-            "--ip-masq=false",
-        ]
+        words = (
+            "--bridge=none --iptables=false --ip6tables=false --ip-forward=false --ip-masq=false"
+        )
+        command = ["dockerd", "-H", self.socket, "--data-root", self.place / "data"]
+        command += ["--exec-root", self.place / "exec", "--pidfile", self.place / "pid"]
+        command += words.split()
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [str(c) for c in command],

@@ -55,27 +55,11 @@ class Submitter:
 
 
 def problems_of(run, cases):
-    found = [f"{r.name}: {r.detail}" for r in verdict.cases(run) if not r.passed]
-    if problem := verdict.end_problem(run):
-        found.append(problem)
-    if len(verdict.cases(run)) != len(cases):
-        found.append(f"{len(verdict.cases(run))} of {len(cases)} cases reported")
+    found = verdict.problems_of(run, cases)
     if run.phase != "Succeeded":
         found.append(f"the driver's pod: {run.phase}; submit: {run.submit_log[-600:]}")
-    found += [f"{name} was killed for its memory" for name, why in run.ends.items() if "OOM" in why]
-    if run.counted("crcErrors"):
-        found.append("there were CRC errors")
-    return found
-
-
-def all_by_faro(run, executors=2):
-    """Why not all blocks of other executors came through Faro."""
-    blocks, left = run.counted("remoteBlocks"), run.counted("fallbacks")
-    found = [] if blocks else ["no block came through Faro"]
-    found += [f"{left} fall-backs"] if left else []
-    count = len(run.summaries())
-    wrote = f"{count} executors wrote a summary"
-    return [*found, *([wrote] if count < executors else [])]
+    killed = [name for name, why in run.ends.items() if "OOM" in why]
+    return found + [f"{name} was killed for its memory" for name in killed]
 
 
 def check(problems, run, record_property, **more):

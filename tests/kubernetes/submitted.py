@@ -47,34 +47,11 @@ def both(kind, rest):
 
 
 @dataclass
-class Run:
-    """What the harness of tests/spark calls an outcome."""
-
-    exit_code: int
-    late: str  # why it was ended
-    seconds: float
-    driver_log: str
-    submit_log: str
-    phase: str
-    executor_logs: dict = field(default_factory=dict)
+class Run(launch.Outcome):
+    submit_log: str = ""
+    phase: str = "none"
     # By container: why it ended, where that was not by itself.
     ends: dict = field(default_factory=dict)
-
-    def lines(self, prefix):
-        return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
-
-    def summaries(self):
-        found = map(launch.summary_of, self.executor_logs.values())
-        return [one for one in found if one]
-
-    def counted(self, name):
-        """The sum over all summaries of a counter and its parts."""
-        return sum(
-            int(value)
-            for one in self.summaries()
-            for key, value in one.items()
-            if (key == name or key.startswith(name + ".")) and value.isdigit()
-        )
 
 
 class Submitted:
@@ -103,12 +80,11 @@ class Submitted:
             **conf,
         }
         main_class, *arguments = program
-        command = [str(home / "bin" / "spark-submit"), "--master", f"k8s://{API}"]
-        command += ["--deploy-mode", "cluster", "--name", name, "--class", main_class]
-        for key, value in conf.items():
-            if options.get("faro", True) or not key.startswith("spark.faro."):
-                command += ["--conf", f"{key}={value}"]
-        command += [f"local://{images.JOBS}", SCRATCH, *map(str, arguments)]
+        if not options.get("faro", True):
+            conf = launch.without_faro(conf)
+        program = [main_class, f"local://{images.JOBS}", SCRATCH, *arguments]
+        words = ["--deploy-mode", "cluster"]
+        command = launch.spark_submit(home, f"k8s://{API}", name, conf, program, *words)
         environment = {
             **cluster.first.environment(),
             "SPARK_HOME": str(home),
@@ -174,7 +150,8 @@ class Submitted:
         logs = self.keep_logs()
         driver = logs.pop(self.driver, "")
         submit = self.log.read_text(errors="replace").partition("\n")[2]
-        return Run(code, late, seconds, driver, submit, phase, logs, ends)
+        told = {"submit_log": submit, "phase": phase, "ends": ends}
+        return Run(code, late, seconds, driver, executor_logs=logs, **told)
 
     def keep_logs(self):
         """What its pods wrote, by pod; all of it as files, with what the cluster says of pods."""

@@ -6,7 +6,8 @@ import json
 import re
 
 import pytest
-from applications import CASES, VERSIONS, after_pods_went, all_by_faro, check
+from applications import CASES, VERSIONS, after_pods_went, check
+from harness.verdict import all_by_faro
 from submitted import MANIFESTS, SCRATCH
 
 

@@ -6,8 +6,9 @@ import json
 import re
 
 import pytest
-from applications import CASES, VERSIONS, all_by_faro, check, problems_of
+from applications import CASES, VERSIONS, check, problems_of
 from cluster import SECOND
+from harness.verdict import all_by_faro
 from submitted import MANIFESTS, NAMESPACE, TEMPLATE
 
 # One block of ports.

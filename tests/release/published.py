@@ -19,7 +19,7 @@ from harness import build, launch
 RELEASE = ROOT / "dist" / "release"
 JOB = Path(__file__).resolve().parent / "job.py"
 LOGS = ROOT / "target" / "test-logs" / "release"
-MANAGER = f"spark.shuffle.manager={launch.MANAGER}"
+CLASS_PATH = "spark.executor.extraClassPath"
 MASTER = "local-cluster[2,1,1024]"
 
 
@@ -43,15 +43,10 @@ class Site:
         self.home = launch.home_of_links(place, home)
         self.spark = name
 
-    def settings(self) -> list[str]:
-        return [f"{key}={value}" for key, value in launch.ALWAYS.items()]
-
-    def submit(self, *words: object) -> list[str]:
-        command = [self.home / "bin" / "spark-submit", "--master", MASTER]
-        command += ["--jars", counters_jar()]
-        for setting in self.settings():
-            command += ["--conf", setting]
-        return [str(word) for word in (*command, *words)]
+    def submit(self, *words: object, **conf: object) -> list[str]:
+        conf = {**launch.ALWAYS, **conf}
+        program, jars = [None, JOB], [counters_jar()]
+        return launch.spark_submit(self.home, MASTER, "release", conf, program, *words, jars=jars)
 
     def run(self, name: str, command: list[str], **environment: str) -> dict:
         """What the job wrote."""
@@ -81,7 +76,7 @@ def site(request, tmp_path):
 def expected(tmp_path_factory):
     """The answers of stock Spark."""
     site = Site("4.3.0", tmp_path_factory.mktemp("stock"))
-    result = site.run("stock", site.submit(JOB))
+    result = site.run("stock", site.submit())
     assert all(result["answers"].values())
     assert list(result["counters"].values()) == [{}, {}]
     return result["answers"]
@@ -104,12 +99,12 @@ def check(result: dict, expected: dict) -> str:
 def test_packages(site, version, expected, record_property):
     ivy = site.place / "ivy"
     words = ["--packages", f"io.faro:faro-spark:{version}"]
-    words += ["--repositories", f"file://{RELEASE}/maven", "--conf", f"spark.jars.ivy={ivy}"]
-    words += ["--conf", MANAGER]
+    words += ["--repositories", f"file://{RELEASE}/maven"]
+    conf = {"spark.jars.ivy": ivy, "spark.shuffle.manager": launch.MANAGER}
     if site.spark.startswith("3."):
         jar = ivy / "jars" / f"io.faro_faro-spark-{version}.jar"
-        words += ["--conf", f"spark.executor.extraClassPath={jar}"]
-    result = site.run("packages", site.submit(*words, JOB))
+        conf[CLASS_PATH] = jar
+    result = site.run("packages", site.submit(*words, **conf))
     record_property("detail", check(result, expected))
     # Nothing else was fetched.
     assert [path.name for path in (ivy / "jars").iterdir()] == [f"io.faro_faro-spark-{version}.jar"]
@@ -129,13 +124,13 @@ def installed(tmp_path_factory):
 def test_pip(site, installed, expected, record_property):
     # The environment has no PySpark: it is the cache's, as if pip had installed it.
     zips = sorted((site.home / "python" / "lib").glob("*.zip"))
-    settings = [f"spark.master={MASTER}", *site.settings()]
+    settings = {"spark.master": MASTER, **launch.ALWAYS}
     if site.spark.startswith("3."):
         jar = subprocess.check_output([installed, "-m", "faro"], text=True).strip()
-        settings += [f"spark.driver.extraClassPath={jar}", f"spark.executor.extraClassPath={jar}"]
+        settings.update(dict.fromkeys(("spark.driver.extraClassPath", CLASS_PATH), jar))
     command = [str(installed), str(JOB), "--faro", "--jar", str(counters_jar())]
-    for setting in settings:
-        command += ["--conf", setting]
+    for key, value in settings.items():
+        command += ["--conf", f"{key}={value}"]
     result = site.run(
         "pip",
         command,

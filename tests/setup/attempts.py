@@ -3,6 +3,7 @@ where it was late.
 
 *Wrong* (a test that failed) is never tried again. *Late* (the guard ended it) runs once more, with
 all processors, when everything else has ended; a program that passes then is flaky, and is named.
+nextest and pytest's plug-ins try again what was wrong, too.
 """
 
 from __future__ import annotations

@@ -21,60 +21,9 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "tests" / "last-runs"
 COMMANDS = ("test-all", "test-release-candidate")
-HEADER = "# command revision date minutes machine: result\n"
+HEADER = "# command revision date minutes machine: result"
 # In a result, before the phases of which nothing ran.
 WITHOUT = ", nothing of "
-
-
-class Run(NamedTuple):
-    command: str
-    revision: str
-    date: str
-    minutes: int
-    # Words, and what the run ended with.
-    machine: str
-    result: str
-
-    def line(self) -> str:
-        start = f"{self.command} {self.revision} {self.date} {self.minutes}"
-        return f"{start} {self.machine}: {self.result}\n"
-
-
-def parsed(line: str) -> Run:
-    words, _, result = line.partition(": ")
-    command, revision, date, minutes, machine = words.split(" ", 4)
-    return Run(command, revision, date, int(minutes), machine, result.strip())
-
-
-def runs() -> list[Run]:
-    if not FILE.is_file():
-        return []
-    lines = FILE.read_text().splitlines()
-    return [parsed(line) for line in lines if line and not line.startswith("#")]
-
-
-def last(command: str) -> Run | None:
-    return next((run for run in reversed(runs()) if run.command == command), None)
-
-
-def git(*words: str) -> str:
-    """What git says; nothing where there is no repository or no such revision."""
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def machine() -> str:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.machine()}"
-
-
-def is_document(path: str) -> bool:
-    """Whether a file changes nothing that a test sees; pages that tests read are still pages."""
-    return (
-        path.endswith(".md")
-        or path.startswith(("docs/images/", "docs/benchmarks/"))
-        or path == "tests/last-runs"
-    )
 
 
 class State(NamedTuple):
@@ -84,63 +33,83 @@ class State(NamedTuple):
     changed: tuple[str, ...]
 
 
+def git(*words: str) -> str:
+    """What git says; nothing where there is no repository or no such revision."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def no_documents(paths: list[str]) -> list[str]:
+    """Without what changes nothing that a test sees; pages that tests read are still pages."""
+    pages = ("docs/images/", "docs/benchmarks/", "tests/last-runs")
+    return [path for path in paths if not path.endswith(".md") and not path.startswith(pages)]
+
+
 def state() -> State:
     words = ["status", "--porcelain", "--untracked-files=all", "--no-renames"]
     # What git says begins with the two letters of the first file, of which one may be a space.
-    changed = [line[2:].strip() for line in git(*words).splitlines()]
-    files = tuple(path for path in changed if not is_document(path))
-    return State(git("rev-parse", "--short=12", "HEAD") or "unknown", files)
+    changed = no_documents([line[2:].strip() for line in git(*words).splitlines()])
+    return State(git("rev-parse", "--short=12", "HEAD") or "unknown", tuple(changed))
+
+
+def since(revision: str) -> list[str]:
+    return no_documents(git("diff", "--name-only", "--no-renames", revision, "HEAD").splitlines())
+
+
+def lines() -> list[str]:
+    text = FILE.read_text() if FILE.is_file() else ""
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def last(command: str) -> list[str]:
+    """Command, revision, date and the rest of its last run."""
+    return next((one.split(" ", 3) for one in lines()[::-1] if one.split(" ")[0] == command), [])
 
 
 def add(command: str, began: State, minutes: float, result: str, without: list[str]) -> str:
     """Writes the line of a run that passed; what to do with it. `began`: what it began with;
     `without`: the phases of which nothing ran."""
-    revision, changed = began
-    ended = state()
-    since = git("diff", "--name-only", "--no-renames", revision, ended.revision).splitlines()
-    changed = [*changed, *ended.changed, *(path for path in since if not is_document(path))]
-    if changed:
+    if changed := {*began.changed, *state().changed, *since(began.revision)}:
         return (
-            f"tests/last-runs has no new line: {len(set(changed))} files differ from {revision}, "
-            f"or did while the tests ran, such as {changed[0]}; commit them and run "
+            f"tests/last-runs has no new line: {len(changed)} files differ from {began.revision}, "
+            f"or did while the tests ran, such as {min(changed)}; commit them and run "
             f"'make {command}' again"
         )
-    today = datetime.date.today().isoformat()
-    said = result + (WITHOUT + ", ".join(without) if without else "")
-    run = Run(command, revision, today, round(minutes), machine(), said)
-    others = [one for one in runs() if one.command != command]
-    older = [one for one in runs() if one.command == command][-4:]
-    FILE.write_text(HEADER + "".join(one.line() for one in [*others, *older, run]))
-    return f"tests/last-runs has a new line: commit it ({run.line().strip()})"
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    machine = f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.machine()}"
+    line = (
+        f"{command} {began.revision} {datetime.date.today()} {round(minutes)} {machine}: {result}"
+    )
+    line += WITHOUT + ", ".join(without) if without else ""
+    own = [one for one in lines() if one.split(" ")[0] == command]
+    others = [one for one in lines() if one not in own]
+    FILE.write_text("\n".join([HEADER, *others, *own[-4:], line]) + "\n")
+    return f"tests/last-runs has a new line: commit it ({line})"
 
 
 def said_of(command: str) -> str:
     """One line for `make test`."""
-    run = last(command)
-    if not run:
+    if not (run := last(command)):
         return f"make {command} has no run in tests/last-runs"
-    since = git("rev-list", "--count", f"{run.revision}..HEAD")
-    age = f"{since} commits ago" if since else "of another history"
-    return f"make {command} last passed on {run.date} at {run.revision}, {age}: {run.result}"
+    count = git("rev-list", "--count", f"{run[1]}..HEAD")
+    age = f"{count} commits ago" if count else "of another history"
+    return f"make {command} last passed on {run[2]} at {run[1]}, {age}: {run[3].split(': ')[1]}"
 
 
 def too_old(command: str) -> str:
     """Why a release cannot count on the last run of a command; nothing if it can."""
-    run = last(command)
-    if not run:
+    if not (run := last(command)):
         return f"make {command} has never passed: tests/last-runs has no line of it"
-    if not git("rev-parse", "--verify", "--quiet", f"{run.revision}^{{commit}}"):
-        return f"make {command} passed at {run.revision}, which this history does not have"
-    missing = run.result.partition(WITHOUT)[2]
-    if missing:
-        return f"make {command} at {run.revision} on {run.date} could run nothing of {missing}"
-    changed = git("diff", "--name-only", "--no-renames", run.revision, "HEAD").splitlines()
+    _, revision, date, rest = run
+    if not git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"):
+        return f"make {command} passed at {revision}, which this history does not have"
+    if missing := rest.partition(WITHOUT)[2]:
+        return f"make {command} at {revision} on {date} could run nothing of {missing}"
     # Also what is not committed: a release is made of it.
-    since = [path for path in [*changed, *state().changed] if not is_document(path)]
-    if since:
+    if changed := [*since(revision), *state().changed]:
         return (
-            f"make {command} last passed at {run.revision} on {run.date}; {len(since)} files have "
-            f"changed since, such as {since[0]}"
+            f"make {command} last passed at {revision} on {date}; {len(changed)} files have "
+            f"changed since, such as {changed[0]}"
         )
     return ""
 

@@ -4,7 +4,7 @@ native libraries, or into the program `faro`.
 The crates are those of the bill of materials (sbom.py), without what runs in the compiler only.
 Their texts are from the packages that were compiled, those of Rust's standard library and of LLVM's
 libunwind from the toolchains. A crate without a text is an error, so that it cannot be shipped
-without one.
+without one. cargo-about reads neither the notices of the standard library nor those of zig.
 """
 
 from __future__ import annotations

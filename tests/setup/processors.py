@@ -3,7 +3,8 @@
 It gives out the machine's two processors as four halves. What computes takes one processor, what
 waits most of the time half of one, and what must have nothing beside it takes all. `tests/run`
 opens the queue and names its socket in FARO_PROCESSORS; a suite that is started by itself has a
-queue of its own. What a process has taken comes back when it ends, however it ends.
+queue of its own. What a process has taken comes back when it ends, however it ends; the tokens of a
+jobserver, as make and cargo have it, do not.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -15,5 +16,7 @@ def loaded(name: str) -> ModuleType:
     loader = importlib.machinery.SourceFileLoader(name.replace("/", "_"), str(TESTS / name))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     module = importlib.util.module_from_spec(spec)
+    # Where a dataclass looks for the names of its types.
+    sys.modules[loader.name] = module
     loader.exec_module(module)
     return module

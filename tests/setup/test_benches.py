@@ -1,5 +1,5 @@
-"""Each suite of the benchmarks starts, and its Java programs compile against the jar and the Spark
-that they measure.
+"""Each suite of the benchmarks starts, its Java programs compile against the jar and the Spark that
+they measure, and the one writer of tables writes them.
 
 `make test` measures nothing, so a benchmark that no longer starts would be found only when somebody
 wants a figure.
@@ -7,12 +7,12 @@ wants a figure.
 
 from __future__ import annotations
 
-import re
 import subprocess
 from pathlib import Path
 
 import pytest
 import spark_home
+from programs import loaded
 
 TESTS = Path(__file__).resolve().parents[1]
 JAR = TESTS.parent / "target" / "tests" / "faro-spark.jar"
@@ -40,15 +40,31 @@ def test_the_programs_of_the_benchmarks_compile(tmp_path):
 
 
 def test_each_suite_starts():
-    run = TESTS / "bench" / "run"
-    names = re.findall(r"^  (\S+) ", subprocess.check_output([run, "--help"], text=True), re.M)
-    assert len(names) > 10
-    for name in names:
-        said = subprocess.check_output([run, name, "--help"], text=True)
-        assert "show this help message" in said, name
+    bench = loaded("bench/run")
+    for name, suite in bench.suites().items():
+        assert bench.arguments(name, suite, ["--report"]).report
+        assert callable(suite.tables) or all(
+            table.figures or table.medians for table in suite.tables
+        )
 
 
 def test_a_suite_that_fails_or_is_unknown_is_no_success():
     run = TESTS / "bench" / "run"
     assert subprocess.call([run, "ladder", "--no-such-option"], stderr=subprocess.DEVNULL) == 2
     assert subprocess.call([run, "no-such-suite"], stdout=subprocess.DEVNULL) == 2
+
+
+def test_a_table_has_medians_spreads_and_ratios():
+    results = loaded("bench/results.py")
+    rounds = [("stock Spark", 4.0), ("stock Spark", 2.0), ("Faro", 1.5), ("Faro", 1.5)]
+    records = [{"job": "A", "side": side, "job s": seconds} for side, seconds in rounds]
+    table = results.Table("By job", ["job", "side"], ["job s"], ratios={"job / stock": "job s"})
+    assert results._text(table, records).splitlines()[-2:] == [
+        "| A | stock Spark | 3 (2–4) | – |",
+        "| A | Faro | 1.50 | 0.50 |",
+    ]
+    table = results.Table("", ["job"], ["job s"], across="side")
+    assert results._text(table, records).splitlines()[-2:] == [
+        "| A | 3 (2–4) | 1.50 | 0.50 |",
+        "| **sum** | 3 (2–4) | 1.50 | 0.50 |",
+    ]

@@ -53,6 +53,36 @@ def check(result, name, level, words="", fix=""):
     assert fix in (found[-1]["fix"] or ""), (fix, found)
 
 
+@pytest.fixture
+def nic(pytestconfig):
+    """A function that returns the environment in which devices answer as others do, see nic.c."""
+
+    def environment(answers):
+        return {"LD_PRELOAD": pytestconfig.option.nic, "NIC": answers}
+
+    return environment
+
+
+def at(*command):
+    subprocess.run(["at", "h1", *command], check=True)
+
+
+@pytest.fixture
+def second_device():
+    """A second device of h1, at an interface whose name comes after the first one's."""
+    at("ip", "link", "add", "dummy9", "type", "dummy")
+    try:
+        at("ip", "link", "set", "dev", "dummy9", "up", "mtu", "4300")
+        at("ip", "address", "add", "10.88.0.1/24", "dev", "dummy9")
+        at("rdma", "link", "add", "rxe9", "type", "rxe", "netdev", "dummy9")
+        subprocess.run(["link", "h1", "rdma-view"], check=True)
+        yield "rxe9"
+    finally:
+        subprocess.run(["at", "h1", "rdma", "link", "delete", "rxe9"], check=False)
+        subprocess.run(["at", "h1", "ip", "link", "delete", "dummy9"], check=False)
+        subprocess.run(["link", "h1", "rdma-view"], check=True)
+
+
 def test_each_host_chooses_its_own_device(doctor):
     """Each host finds its own device, and the GID of its own address."""
     for number in (1, 2):
@@ -143,3 +173,73 @@ def test_an_interface_that_is_down(doctor):
         check(result, "choice", "slower", "rxe1:1 is DOWN", "ip link set dev eth0 up")
     finally:
         subprocess.run(["link", "h1", "up"], check=True)
+
+
+def test_the_device_whose_file_is_there(doctor, second_device):
+    """As in a pod: sysfs shows two devices, /dev/infiniband has the file of the second."""
+    at(
+        "sh",
+        "-c",
+        "grep -lx rxe1 /sys/class/infiniband_verbs/uverbs*/ibdev | cut -d/ -f5 >/tmp/file",
+    )
+    first = f"{DEVICES}/{Path('/tmp/file').read_text().strip()}"
+    at("rm", first)
+    result = doctor()
+    assert result["exit_code"] == 0, not_ok(result)
+    check(result, "choice", "ok", f"{second_device}:1, GID 1 10.88.0.1, because ")
+    check(result, "choice", "ok", f"passed over: rxe1:1 ({first} of RDMA device rxe1 is not there")
+    check(result, "verbs", "ok", "blocks pass")
+    result = doctor("--device", "rxe1")
+    assert result["exit_code"] == 1, result
+    check(result, "permission", "slower", first, "device plug-in")
+
+
+def test_a_list_and_a_subnet(doctor, second_device):
+    """`--device` takes devices in an order, and subnets."""
+    for wanted in ["rxe9,rxe1", "nothing_0,rxe9", "10.88.0.0/16"]:
+        result = doctor("--device", wanted)
+        assert result["exit_code"] == 0, not_ok(result)
+        check(result, "choice", "ok", f"{second_device}:1, GID 1 10.88.0.1")
+        check(result, "verbs", "ok", "blocks pass")
+
+
+def test_a_device_without_reliable_connections(doctor, nic, second_device):
+    """As AWS's EFA, beside another device and alone."""
+    result = doctor(environment=nic("norc=rxe1"))
+    assert result["exit_code"] == 0, not_ok(result)
+    words = "passed over: rxe1:1 (RDMA device rxe1 makes no reliable connected queue pair"
+    check(result, "choice", "ok", words)
+    check(result, "verbs", "ok", "blocks pass")
+    assert f"RDMA on {second_device}:1" in result["message"]
+    result = doctor("--device", "rxe1", environment=nic("norc=rxe1"))
+    assert result["exit_code"] == 1, result
+    check(result, "opening", "slower", "Operation not supported", "spark.faro.verbs.device")
+
+
+def test_limits_of_a_device(doctor, nic):
+    """A device that allows no reads, one that is out of queue pairs, and one that has few."""
+    result = doctor(environment=nic("noreads=rxe1"))
+    assert result["exit_code"] == 1, result
+    check(result, "opening", "slower", "allows 0 reads in flight of a queue pair")
+    result = doctor(environment=nic("nopairs=rxe1"))
+    assert result["exit_code"] == 1, result
+    check(result, "opening", "slower", "Cannot allocate memory", "ulimit -l unlimited")
+    result = doctor(environment=nic("qps=124"))
+    assert result["exit_code"] == 0, not_ok(result)
+    check(result, "limits", "note", "124 queue pairs", "fewer and larger executors")
+
+
+def test_an_mtu_that_shrinks_while_a_host_serves(doctor, faro):
+    """New connections use the MTU that the link has when they are made."""
+    with subprocess.Popen(
+        ["at", "h1", faro, "doctor", "--serve"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            for _ in range(2):
+                server.stdout.readline()
+            at("ip", "link", "set", "dev", "eth0", "mtu", "1500")
+            result = doctor("--peer", "h1:7600", host="h2")
+            check(result, "peer verbs", "ok", "10.77.0.1:7601")
+        finally:
+            at("ip", "link", "set", "dev", "eth0", "mtu", "4300")
+            server.kill()

@@ -25,6 +25,7 @@ PREFIX = "faro-softroce-"
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 # A sparse file: what the command may write in all.
 UPPER_BYTES = 32 << 30
+MKFS = "-q -F -m 0 -O ^has_journal,^resize_inode -E lazy_itable_init=1,nodiscard"
 
 
 class Broken(Exception):
@@ -70,10 +71,7 @@ def run(options, kernel):
             tail(exchange / "console")
             return BROKEN
         if code == LATE:
-            say(
-                f"the command ended with {LATE}, as it does when it takes more than "
-                f"{options.timeout} s"
-            )
+            say(f"the command ended with {LATE}, as after more than {options.timeout} s")
         if code == 128 + signal.SIGKILL:
             for line in (exchange / "console").read_text(errors="replace").splitlines():
                 if "Out of memory" in line:
@@ -166,18 +164,7 @@ def make_disk(path):
     if not tool:
         raise Impossible("mkfs.ext4 is missing; install e2fsprogs")
     made = subprocess.run(
-        [
-            tool,
-            "-q",
-            "-F",
-            "-m",
-            "0",
-            "-O",
-            "^has_journal,^resize_inode",
-            "-E",
-            "lazy_itable_init=1,nodiscard",
-            path,
-        ],
+        [tool, *MKFS.split(), path],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -190,23 +177,10 @@ def make_disk(path):
 def command_line(options, kernel, exchange):
     shutil.copyfile(TOOLS / "init", exchange / "init")
     (exchange / "init").chmod(0o755)
-    return [
-        kernel,
-        f"mem={options.memory >> 20}M",
-        f"ncpus={options.cpus}",
-        "seccomp=on",
-        "root=none",
-        "rootfstype=hostfs",
-        "rootflags=/",
-        "rw",
-        f"init={exchange}/init",
-        f"ubd0={exchange}/disk",
-        f"uml_dir={exchange}/uml",
-        f"faro_exchange={exchange}",
-        "con=null",
-        "con0=null,fd:1",
-        "ssl=null",
-    ]
+    words = f"mem={options.memory >> 20}M ncpus={options.cpus} seccomp=on root=none"
+    words += f" rootfstype=hostfs rootflags=/ rw init={exchange}/init ubd0={exchange}/disk"
+    words += f" uml_dir={exchange}/uml faro_exchange={exchange} con=null con0=null,fd:1 ssl=null"
+    return [kernel, *words.split()]
 
 
 def memory_directory(needed):
@@ -279,18 +253,9 @@ class Guest:
                 write_all(out, held[:place])
                 return
             # What may be the beginning of the mark waits for the rest.
-            keep = (
-                next(
-                    (
-                        n
-                        for n in range(min(len(held), len(self.mark) - 1), 0, -1)
-                        if self.mark.startswith(held[-n:])
-                    ),
-                    0,
-                )
-                if chunk
-                else 0
-            )
+            most = min(len(held), len(self.mark) - 1) if chunk else 0
+            ends = (n for n in range(most, 0, -1) if self.mark.startswith(held[-n:]))
+            keep = next(ends, 0)
             write_all(out, held[: len(held) - keep])
             held = held[len(held) - keep :]
             if not chunk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import guard
 from daemons import MASTER
@@ -40,25 +40,16 @@ ALWAYS = {
 
 
 @dataclass
-class Run:
-    """What the harness of tests/spark calls an outcome."""
+class Run(launch.Outcome):
+    """`driver_log`: wherever the driver ran."""
 
-    exit_code: int
-    late: str  # why it was ended
-    seconds: float
-    # Of the driver, wherever it ran.
-    driver_log: str
     # Of spark-submit.
-    submit_log: str
-    application: str
+    submit_log: str = ""
+    application: str = ""
     # What the ResourceManager says of its end.
-    state: str
+    state: str = ""
     # Of the container with the application master; empty where it was not started.
-    master_log: str
-    executor_logs: dict = field(default_factory=dict)
-
-    def lines(self, prefix):
-        return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
+    master_log: str = ""
 
     def causes(self):
         """Why it may have failed: what YARN says, and how its processes' logs end."""
@@ -69,20 +60,6 @@ class Run:
             told = [line[:LINE_SHOWN] for line in log.splitlines() if not line.startswith("\tat ")]
             lines += told[-LINES_SHOWN:]
         return "\n".join(lines)
-
-    def summaries(self):
-        """Of the executors that wrote one: each a dict."""
-        found = map(launch.summary_of, self.executor_logs.values())
-        return [one for one in found if one]
-
-    def counted(self, name):
-        """The sum over all summaries of a counter and its parts."""
-        return sum(
-            int(value)
-            for one in self.summaries()
-            for key, value in one.items()
-            if (key == name or key.startswith(name + ".")) and value.isdigit()
-        )
 
 
 class Submitted:
@@ -102,22 +79,19 @@ class Submitted:
             **({"spark.driver.host": MASTER} if mode == "client" else {}),
             **conf,
         }
-        command = [str(home / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", mode]
-        command += ["--name", name]
-        main_class, *program = program
-        command += ["--class", main_class]
+        jars, first = [], []
         if faro_jar:
-            command += ["--jars", str(faro_jar)]
-            conf = {"spark.shuffle.manager": launch.MANAGER, **conf}
+            jars, conf = [faro_jar], {"spark.shuffle.manager": launch.MANAGER, **conf}
             if version.spark.startswith("3."):
                 # As docs/user/deployment.md says: a container has the jar in its working directory.
-                driver = faro_jar if mode == "client" else faro_jar.name
-                command += ["--driver-class-path", str(driver)]
+                first = [faro_jar if mode == "client" else faro_jar.name]
                 conf["spark.executor.extraClassPath"] = faro_jar.name
-        for key, value in conf.items():
-            if faro_jar or not key.startswith("spark.faro."):
-                command += ["--conf", f"{key}={value}"]
-        command += map(str, program)
+        else:
+            conf = launch.without_faro(conf)
+        words = ["--deploy-mode", mode]
+        command = launch.spark_submit(
+            home, "yarn", name, conf, program, *words, jars=jars, jars_first=first
+        )
         environment = launch.environment_for(home, short_lived=True)
         environment["HADOOP_CONF_DIR"] = str(cluster.conf)
         self.started = time.monotonic()
@@ -172,7 +146,9 @@ class Submitted:
         state = self.cluster.state_of(application) if application else "not submitted"
         executors = {name: text for name, text in logs.items() if name not in masters}
         seconds = time.monotonic() - self.started
-        return Run(code, late, seconds, driver, submit, application, state, master, executors)
+        told = {"submit_log": submit, "application": application, "state": state}
+        told.update(master_log=master, executor_logs=executors)
+        return Run(code, late, seconds, driver, **told)
 
     def await_containers(self):
         """Executors write their last lines when the driver has ended already."""

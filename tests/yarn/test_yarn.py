@@ -97,29 +97,11 @@ class Submitter:
 
 
 def problems_of(run, cases):
-    found = [f"{r.name}: {r.detail}" for r in verdict.cases(run) if not r.passed]
-    if problem := verdict.end_problem(run):
-        found.append(problem)
-    if len(verdict.cases(run)) != len(cases):
-        found.append(f"{len(verdict.cases(run))} of {len(cases)} cases reported")
     # The NodeManager's words; those of Spark are about the same.
     beyond = re.compile(r".*beyond (?:the )?.*physical.* memory.*")
     logs = (run.driver_log, run.submit_log, *run.executor_logs.values())
-    found += [
-        f"killed for its memory: {line[0][:200]}" for line in map(beyond.search, logs) if line
-    ]
-    if run.counted("crcErrors"):
-        found.append("there were CRC errors")
-    return found
-
-
-def all_by_faro(run):
-    """Why not all blocks of other executors came through Faro."""
-    blocks, left = run.counted("remoteBlocks"), run.counted("fallbacks")
-    found = [] if blocks else ["no block came through Faro"]
-    found += [f"{left} fall-backs"] if left else []
-    count = len(run.summaries())
-    return [*found, *([f"{count} executors wrote a summary"] if count < 2 else [])]
+    killed = [line[0][:200] for line in map(beyond.search, logs) if line]
+    return verdict.problems_of(run, cases) + [f"killed for its memory: {one}" for one in killed]
 
 
 def said(run, **more):
@@ -148,7 +130,7 @@ def test_mode(submitter, version, mode, record_property):
     run, problems = submitter.run(
         version, "mode", ["groupByKey", "sqlJoin", "sqlAggregate"], NEVER, mode=mode
     )
-    check([*problems, *all_by_faro(run)], run, record_property)
+    check([*problems, *verdict.all_by_faro(run)], run, record_property)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -157,7 +139,7 @@ def test_uploaded_jars(submitter, version, record_property):
     run, problems = submitter.run(
         version, "uploaded", ["groupByKey", "sqlJoin"], NEVER, mode="cluster", jars="upload"
     )
-    check([*problems, *all_by_faro(run)], run, record_property)
+    check([*problems, *verdict.all_by_faro(run)], run, record_property)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -169,7 +151,7 @@ def test_archive(submitter, version, tmp_path, record_property):
     run, problems = submitter.run(
         version, "archive", ["groupByKey", "sqlJoin"], conf, mode="cluster", jars="archive"
     )
-    check([*problems, *all_by_faro(run)], run, record_property)
+    check([*problems, *verdict.all_by_faro(run)], run, record_property)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -228,7 +210,7 @@ def test_push_beside_originals(submitter, version, record_property):
     run, problems = submitter.run(version, "push-some", ["sqlJoin", "rowTypes", "rowSizes"], conf)
     read = merged(run)
     problems += [] if read.get("chunks") else ["no merged chunk was read"]
-    problems += all_by_faro(run)
+    problems += verdict.all_by_faro(run)
     check(problems, run, record_property, merged=read)
 
 
@@ -264,7 +246,7 @@ def test_memory(submitter, version, record_property):
         time.sleep(0.2)
     run = running.wait()
     mib = [f"{all_of // 1024} ({shared // 1024})" for all_of, shared in sorted(most.values())]
-    problems = problems_of(run, cases) + all_by_faro(run)
+    problems = problems_of(run, cases) + verdict.all_by_faro(run)
     if len(run.executor_logs) != 3:
         problems.append(f"{len(run.executor_logs)} executors for 3")
     check(problems, run, record_property, **{"resident MiB (shared)": mib})
@@ -310,7 +292,7 @@ def test_decommissioned(submitter, version, record_property):
         "spark.storage.decommission.rddBlocks.enabled": "true",
     }
     run, problems = submitter.run(version, "decommission", ["decommission"], conf)
-    check([*problems, *all_by_faro(run)], run, record_property)
+    check([*problems, *verdict.all_by_faro(run)], run, record_property)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -512,7 +512,7 @@ fn configurations_that_cannot_be() {
 fn rdma_that_cannot_be_used() {
     for choice in [FabricChoice::Verbs, FabricChoice::Auto] {
         let mut config = config("verbs", choice);
-        config.verbs.device = Some("nobody_has_this_0".to_owned());
+        config.verbs.device = Some("nobody_has_this_0".parse().unwrap());
         match (choice, Endpoint::start(config)) {
             (FabricChoice::Verbs, Err(error)) => {
                 let error = error.to_string();

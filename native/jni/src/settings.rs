@@ -60,7 +60,7 @@ const SETTINGS: &[(&str, Setter)] = &[
         set(&mut c.exchange.slice, millis(v, 1))
     }),
     ("verbs.device", |c, v| {
-        set(&mut c.verbs.device, Ok(Some(v.to_owned())))
+        set(&mut c.verbs.device, devices(v).map(Some))
     }),
     ("verbs.gidIndex", |c, v| {
         set(&mut c.verbs.gid_index, within(v, 0, 255).map(Some))
@@ -112,6 +112,12 @@ pub fn parse(text: &str) -> EntryResult<Config> {
 fn set<T>(field: &mut T, value: Result<T, AllowedValues>) -> Result<(), AllowedValues> {
     *field = value?;
     Ok(())
+}
+
+fn devices<T: FromStr>(text: &str) -> Result<T, AllowedValues> {
+    let allowed = "a list of devices such as mlx5_0, ports such as mlx5_0:1 and subnets such as \
+                   10.1.0.0/16";
+    text.parse().map_err(|_| AllowedValues(allowed.to_owned()))
 }
 
 fn address(text: &str) -> Result<IpAddr, AllowedValues> {
@@ -204,7 +210,7 @@ mod tests {
         assert_eq!(config.staging, Staging::OnCommit);
         assert_eq!(config.exchange.policy, ExchangePolicy::Rotated);
         assert_eq!(config.exchange.slice, Duration::from_millis(5));
-        assert_eq!(config.verbs.device.as_deref(), Some("mlx5_0:1"));
+        assert_eq!(config.verbs.device, Some("mlx5_0:1".parse().unwrap()));
         assert_eq!(config.verbs.gid_index, Some(255));
         assert_eq!(config.verbs.traffic_class, 104);
         assert_eq!(config.verbs.timeout, 31);

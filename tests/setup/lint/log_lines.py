@@ -9,14 +9,14 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .rust_tokens import tokens, without_tests
+from . import sources
 
 ANY = ""
 # Fewer characters than this say nothing: the words come from somewhere else.
 MIN_LITERAL = 8
 # A call that logs: of SLF4J, of the class that limits warnings (after the topic), or of `log`.
 JAVA_CALL = re.compile(r"\b(?P<logger>LOG|logger|log)\.(?P<level>info|warn|error)\(")
-RUST_LEVELS = {"info", "warn", "error"}
+RUST_CALL = re.compile(r'\blog::(info|warn|error)!\(\s*"((?:[^"\\]|\\(?:.|\n))*)"')
 LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 # A table's first column, or a line of a list.
 CELL = re.compile(r"^(?:\||-|  )\s*(`[^|]*?)(?:\s\||$)")
@@ -151,22 +151,16 @@ def _arguments(text: str, start: int) -> list[str]:
         at += 1
 
 
-def of_rust(path: Path, root: Path) -> list[Line]:
+def of_rust(crate: Path, root: Path) -> list[Line]:
     found = []
-    code = without_tests(tokens(path.read_text()))
-    for i, token in enumerate(code):
-        before = [other.text for other in code[i : i + 5]]
-        if before[:2] != ["log", "::"] or before[2:3] == [] or before[2] not in RUST_LEVELS:
-            continue
-        if before[3:5] != ["!", "("]:
-            continue
-        literal = code[i + 5].text
-        place = f"{path.relative_to(root)}:{token.line}"
-        words = _unescaped(re.sub(r"\\\n\s*", "", literal[1:-1]))
-        words = words.replace("{{", "\0").replace("}}", "\1")
-        pattern = pattern_of(words, r"\{[^{}]*\}")
-        pattern = tuple({"\0": "{", "\1": "}"}.get(part, part) for part in pattern)
-        found.append(Line(pattern, before[2], place))
+    for path, (_, _, code) in sources.crate(crate).items():
+        for call in RUST_CALL.finditer(code):
+            words = _unescaped(re.sub(r"\\\n\s*", "", call[2]))
+            words = words.replace("{{", "\0").replace("}}", "\1")
+            pattern = pattern_of(words, r"\{[^{}]*\}")
+            pattern = tuple({"\0": "{", "\1": "}"}.get(part, part) for part in pattern)
+            number = sources.line_of(code, call.start())
+            found.append(Line(pattern, call[1], f"{path.relative_to(root)}:{number}"))
     return found
 
 
@@ -177,9 +171,8 @@ def _unescaped(literal: str) -> str:
 def written(root: Path) -> list[Line]:
     """All lines at INFO and above that the product writes."""
     found = []
-    for path in sorted(root.glob("native/*/src/**/*.rs")):
-        if not path.name.endswith("_test.rs"):
-            found += of_rust(path, root)
+    for crate in sorted(path.parent for path in root.glob("native/*/Cargo.toml")):
+        found += of_rust(crate, root)
     for module in ("jvm", "shuffle-plugin"):
         for path in sorted((root / module / "src" / "main").glob("**/*.java")):
             found += of_java(path, root)

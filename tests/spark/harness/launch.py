@@ -95,6 +95,20 @@ class Outcome:
     def lines(self, prefix):
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
 
+    def summaries(self):
+        """Of the executors that wrote one: each a dict."""
+        found = map(summary_of, self.executor_logs.values())
+        return [one for one in found if one]
+
+    def counted(self, name):
+        """The sum over all summaries of a counter and its parts."""
+        return sum(
+            int(value)
+            for one in self.summaries()
+            for key, value in one.items()
+            if (key == name or key.startswith(name + ".")) and value.isdigit()
+        )
+
     def waits_for(self, how=(WAITS, OWED)):
         """What its driver waited for at its end."""
         found = {}
@@ -370,6 +384,28 @@ def short_lived_options(archive=None):
     return f"{SHORT_LIVED} -XX:SharedArchiveFile={archive} {QUIET_ARCHIVE}"
 
 
+def spark_submit(home, master, name, conf, program, *words, jars=(), jars_first=()):
+    """The one line by which tests, benchmarks and demos start Spark. `program`: the main class
+    (None: a Python file has none), its jar and its arguments; `words`: more of the line's own;
+    `jars_first`: those that are on the class path from the beginning."""
+    main_class, *rest = program
+    words = [home / "bin" / "spark-submit", "--master", master, "--name", name, *words]
+    words += ["--class", main_class] if main_class else []
+    words += ["--jars", ",".join(map(str, jars))] if jars else []
+    if jars_first:
+        path = ":".join(map(str, jars_first))
+        words += ["--driver-class-path", path]
+        conf = {"spark.executor.extraClassPath": path, **conf}
+    for key, value in conf.items():
+        words += ["--conf", f"{key}={value}"]
+    return [str(word) for word in [*words, *rest]]
+
+
+def without_faro(conf):
+    """What stock Spark gets of a configuration."""
+    return {key: value for key, value in conf.items() if not key.startswith("spark.faro.")}
+
+
 def submit_command(
     home,
     version,
@@ -383,44 +419,24 @@ def submit_command(
     behind="",
     jars=(),
 ):
-    """The spark-submit of a user; program is the main class (None: a Python file has none), its jar
-    and its arguments; `cores`: tasks at a time in an executor; `memory`: of each heap, in MiB,
-    where `conf` gives executors no other; `behind`: the shuffle manager that Faro is a plug-in
-    behind; `jars`: more of them."""
-    main_class, *program = program
+    """A user's application on a local-cluster; `cores`: tasks at a time in an executor; `memory`:
+    of each heap, in MiB, where `conf` gives executors no other; `behind`: the shuffle manager that
+    Faro is a plug-in behind; `jars`: more of them."""
     # A worker's memory in `local-cluster[...]` is not its executor's heap.
     conf = {"spark.executor.memory": f"{memory}m", **conf}
-    command = [
-        str(home / "bin" / "spark-submit"),
-        "--master",
-        f"local-cluster[{executors},{cores},{memory}]",
-        "--driver-memory",
-        f"{memory}m",
-        "--name",
-        name,
-    ]
-    if main_class:
-        command += ["--class", main_class]
     if faro_jar:
-        jars = [*map(str, jars), str(faro_jar)]
+        jars = [*jars, faro_jar]
+        conf = {**conf, "spark.shuffle.manager": behind or MANAGER}
         if behind:
             plugins = [conf.get("spark.plugins"), scenarios.PLUGIN]
-            conf = {
-                **conf,
-                "spark.shuffle.manager": behind,
-                "spark.plugins": ",".join(filter(None, plugins)),
-            }
-        else:
-            conf = {**conf, "spark.shuffle.manager": MANAGER}
-        command += ["--jars", ",".join(jars)]
-        if version.spark.startswith("3.") and behind != "sort":
-            # Before 4.0 the shuffle manager is made before --jars are loaded.
-            command += ["--driver-class-path", ":".join(jars)]
-            conf["spark.executor.extraClassPath"] = ":".join(jars)
-    for key, value in conf.items():
-        if faro_jar or not key.startswith("spark.faro."):
-            command += ["--conf", f"{key}={value}"]
-    return command + [str(part) for part in program]
+            conf["spark.plugins"] = ",".join(filter(None, plugins))
+    else:
+        jars, conf = [], without_faro(conf)
+    master = f"local-cluster[{executors},{cores},{memory}]"
+    # Before 4.0 the shuffle manager is made before --jars are loaded.
+    first = jars if version.spark.startswith("3.") and behind != "sort" else ()
+    words = ["--driver-memory", f"{memory}m"]
+    return spark_submit(home, master, name, conf, program, *words, jars=jars, jars_first=first)
 
 
 def drive(command, environment, place, limit=guard.CEILING, marks=False):

@@ -36,6 +36,24 @@ def end_problem(outcome):
     return ""
 
 
+def problems_of(outcome, names):
+    """Why an application of these cases is not what it should be, apart from Faro's counters."""
+    found = [f"{case.name}: {case.detail}" for case in _failed(outcome)]
+    found += [problem] if (problem := end_problem(outcome)) else []
+    if len(cases(outcome)) != len(names):
+        found.append(f"{len(cases(outcome))} of {len(names)} cases reported")
+    return [*found, *(["there were CRC errors"] if outcome.counted("crcErrors") else [])]
+
+
+def all_by_faro(outcome, executors=2):
+    """Why not all blocks of other executors came through Faro."""
+    blocks, left = outcome.counted("remoteBlocks"), outcome.counted("fallbacks")
+    found = [] if blocks else ["no block came through Faro"]
+    found += [f"{left} fall-backs"] if left else []
+    count = len(outcome.summaries())
+    return [*found, *([f"{count} executors wrote a summary"] if count < executors else [])]
+
+
 def panicked(outcome):
     """The first line of a panic of native code in any of the logs; empty if there was none."""
     logs = {"driver": outcome.driver_log, **outcome.executor_logs}

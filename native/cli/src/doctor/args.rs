@@ -3,6 +3,7 @@
 use crate::perf::args::FabricName;
 use crate::units;
 use clap::ValueEnum;
+use faro_fabric::verbs::DeviceSelection;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -47,8 +48,8 @@ pub struct DoctorArgs {
     pub memory_limit: u64,
 
     /// The executors' spark.faro.verbs.device [default: the device that has --address]
-    #[arg(long, value_name = "NAME")]
-    pub device: Option<String>,
+    #[arg(long, value_name = "LIST")]
+    pub device: Option<DeviceSelection>,
 
     /// The executors' spark.faro.verbs.gidIndex [default: RoCE v2 with --address]
     #[arg(long, value_name = "N")]
@@ -96,7 +97,8 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Read /proc, /sys and /dev below this directory, and test no fabric
+    /// Read /proc, /sys and /dev below this directory, and the addresses of interfaces from its file
+    /// `addresses` (`ip -o address`); test no fabric
     #[arg(long, hide = true, default_value = "/", value_name = "DIR")]
     pub root: PathBuf,
 }

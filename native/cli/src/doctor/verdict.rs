@@ -42,10 +42,11 @@ impl DoctorVerdict {
                 how: "TCP, as configured".to_owned(),
             },
             (Some(_), _) => Self::Well {
-                how: "works over TCP; this host has no RDMA device".to_owned(),
+                how: "works over TCP; this host has no RDMA device that Faro can use".to_owned(),
             },
             (None, _) => {
-                let chosen = findings.iter().find(|finding| finding.check == "choice");
+                // The last one is of the device that was opened.
+                let chosen = findings.iter().rfind(|finding| finding.check == "choice");
                 let message = chosen.map_or("", |finding| finding.message.as_str());
                 Self::Well {
                     how: format!("RDMA on {message}"),

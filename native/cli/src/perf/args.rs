@@ -3,6 +3,7 @@
 use super::PerfError;
 use crate::units;
 use clap::{Subcommand, ValueEnum};
+use faro_fabric::verbs::DeviceSelection;
 use faro_pool::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -64,9 +65,10 @@ pub struct FabricArgs {
     #[arg(long, value_name = "FABRIC")]
     pub fabric: FabricName,
 
-    /// RDMA device, with or without a port: `mlx5_0:1` [default: the device with the local address]
-    #[arg(long, value_name = "NAME")]
-    pub device: Option<String>,
+    /// RDMA devices, best first: `mlx5_0`, `mlx5_0:1` or a subnet [default: the device with the local
+    /// address]
+    #[arg(long, value_name = "LIST")]
+    pub device: Option<DeviceSelection>,
 
     /// Index in the RDMA port's GID table [default: RoCE v2 with the local address]
     #[arg(long, value_name = "N")]

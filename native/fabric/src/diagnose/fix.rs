@@ -2,6 +2,7 @@
 
 use super::SettingNames;
 use crate::verbs::VerbsError;
+use std::io::ErrorKind;
 
 /// Commands are for root on the host unless the text says otherwise.
 pub(super) fn fix(error: &VerbsError, interface: &str, names: &SettingNames) -> String {
@@ -23,8 +24,30 @@ pub(super) fn fix(error: &VerbsError, interface: &str, names: &SettingNames) -> 
         VerbsError::NoSuchGid { .. } => {
             format!("set {} to one of these, or do not set it", names.gid_index)
         }
-        VerbsError::NoPort { .. } => {
-            format!("ip link set dev {interface} up; ip address add IP/PREFIX dev {interface}")
+        VerbsError::NoReliableDevice { iwarp: true, .. } => {
+            "of a NIC that has RoCE too (Intel E810, irdma): devlink dev param set pci/ADDRESS name \
+             enable_roce value true cmode driverinit; devlink dev reload pci/ADDRESS"
+                .to_owned()
+        }
+        VerbsError::NoReliableDevice { .. } => {
+            "none; TCP is right on this host, and spark.faro.fabric=tcp looks for no device".to_owned()
+        }
+        VerbsError::InactivePorts {
+            without_manager: true,
+            ..
+        } => "start a subnet manager on the InfiniBand network (opensm, or that of a switch)".to_owned(),
+        VerbsError::InactivePorts { .. } => {
+            format!("check the cable; ip link set dev {interface} up")
+        }
+        VerbsError::NoAddress { .. } => format!("ip address add IP/PREFIX dev {interface}"),
+        VerbsError::NoneUsable { first, .. } => fix(first, interface, names),
+        VerbsError::NoQueuePair { source, .. } if source.kind() == ErrorKind::OutOfMemory => {
+            "ulimit -l unlimited; or fewer executors on this host: each connection takes a queue \
+             pair of the device"
+                .to_owned()
+        }
+        VerbsError::NoQueuePair { .. } | VerbsError::DeviceLimit { .. } => {
+            format!("name another device with {}, if there is one", names.device)
         }
         VerbsError::NoFile { path, .. } => format!(
             "modprobe ib_uverbs; in a container: docker run --device={path}, in Kubernetes the \

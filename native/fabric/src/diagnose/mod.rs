@@ -147,4 +147,6 @@ impl Host<'_> {
 }
 
 #[cfg(test)]
+mod hosts_test;
+#[cfg(test)]
 mod tests;

@@ -4,26 +4,36 @@ use super::fix::fix;
 use super::memory::bytes;
 use super::{Finding, Host, Severity};
 use crate::verbs::device::{
-    choose, device_file, library_file, locked, survey, try_device, DeviceChoice, DevicePort,
-    ProbedDevice,
+    candidates, check_file, first_usable, library_file, locked, survey, try_device, DeviceChoice,
+    DevicePort, HostAddresses, Limits, OwnAddress, ProbedDevice, QUEUE_BYTES,
 };
 use crate::verbs::VerbsError;
-use std::fs::File;
-use std::io::ErrorKind;
 
 /// RoCE's largest packet, and what the network needs to carry it with its headers.
 const FULL_MTU: u32 = 4096;
 const FULL_LINK_MTU: u32 = 4200;
+/// Queue pairs that a large host may use: 16 executors with a connection to each of 256 others.
+const ENOUGH_QUEUE_PAIRS: u32 = 4096;
 /// GIDs of a port that are shown; some have hundreds.
 const SHOWN: usize = 4;
 
 pub(super) fn seen(host: &Host<'_>) -> Vec<Finding> {
-    let ports = survey(&host.root.join("sys/class/infiniband"));
+    let ports = ports(host);
     let mut findings: Vec<Finding> = ports.iter().map(port).collect();
-    match choose(&ports, host.options, host.near) {
-        Ok(chosen) => {
-            findings.push(choice(&chosen));
-            findings.push(permission(host, &chosen));
+    match choices(host, &ports) {
+        Ok(choices) => {
+            let best = choices.first().map(choice);
+            match openable(host, choices) {
+                Ok((chosen, file)) => {
+                    findings.push(choice(&chosen));
+                    let message = format!("{file} can be read and written");
+                    findings.push(Finding::good("permission", message));
+                }
+                Err(error) => {
+                    findings.extend(best);
+                    findings.push(no_rdma(host, "permission", &error, interface(&ports)));
+                }
+            }
         }
         Err(error) => findings.push(no_rdma(host, name(&error), &error, interface(&ports))),
     }
@@ -34,8 +44,31 @@ pub(super) fn seen(host: &Host<'_>) -> Vec<Finding> {
     findings
 }
 
+fn ports(host: &Host<'_>) -> Vec<DevicePort> {
+    survey(host.root)
+}
+
+fn choices(host: &Host<'_>, ports: &[DevicePort]) -> Result<Vec<DeviceChoice>, VerbsError> {
+    let own = OwnAddress {
+        ip: host.near,
+        host: &HostAddresses::of(host.root),
+    };
+    candidates(ports, host.options, own)
+}
+
+/// Returns the first device whose file can be opened, and the file.
+fn openable(
+    host: &Host<'_>,
+    choices: Vec<DeviceChoice>,
+) -> Result<(DeviceChoice, String), VerbsError> {
+    first_usable(choices, |choice| {
+        let file = check_file(host.root, &choice.device)?;
+        Ok((choice, file))
+    })
+}
+
 pub(super) fn tried(host: &Host<'_>) -> Vec<Finding> {
-    let ports = survey(&host.root.join("sys/class/infiniband"));
+    let ports = ports(host);
     let file = match library_file() {
         Ok(file) => file,
         Err(error) if ports.is_empty() => {
@@ -50,7 +83,13 @@ pub(super) fn tried(host: &Host<'_>) -> Vec<Finding> {
     }
     match try_device(host.options, host.near) {
         Ok(tried) => {
-            findings.push(mtu(&tried, &tried.interface));
+            let seen = choices(host, &ports).and_then(|choices| openable(host, choices));
+            // A device that was passed over when it was opened.
+            if seen.is_ok_and(|(seen, _)| seen.name() != tried.choice.name()) {
+                findings.push(choice(&tried.choice));
+            }
+            findings.push(limits(&tried.limits));
+            findings.push(mtu(&tried, &tried.choice.gid.interface));
             findings.push(on_demand(&tried));
         }
         Err(error) => findings.push(no_rdma(host, "opening", &error, interface(&ports))),
@@ -76,18 +115,16 @@ fn name(error: &VerbsError) -> &'static str {
 fn no_rdma(host: &Host<'_>, check: &'static str, error: &VerbsError, interface: &str) -> Finding {
     let fix = fix(error, interface, &host.names);
     let level = match error {
-        VerbsError::NoDevice { .. } => Severity::NoDevice,
+        // Nothing mends a device of another kind.
+        VerbsError::NoDevice { .. } | VerbsError::NoReliableDevice { iwarp: false, .. } => {
+            Severity::NoDevice
+        }
         _ => Severity::NoRdma,
     };
     Finding::bad(check, level, error.to_string(), fix)
 }
 
 fn port(port: &DevicePort) -> Finding {
-    let kind = match (port.iwarp, port.ethernet) {
-        (true, _) => "iWARP",
-        (_, true) => "Ethernet",
-        (_, false) => "InfiniBand",
-    };
     let mut gids: Vec<String> = port
         .gids
         .iter()
@@ -110,51 +147,24 @@ fn port(port: &DevicePort) -> Finding {
     } else {
         gids.join(", ")
     };
-    let message = format!("{} is {}, {kind}; GIDs: {gids}", port.name(), port.state);
+    let message = format!(
+        "{} is {}, {}; GIDs: {gids}",
+        port.name(),
+        port.state,
+        port.kind
+    );
     Finding::good("device", message)
 }
 
 fn choice(chosen: &DeviceChoice) -> Finding {
-    let DeviceChoice {
-        device,
-        port,
-        gid,
-        why,
-        ..
-    } = chosen;
     let message = format!(
-        "{device}:{port}, GID {} {}, because {why}",
-        gid.index,
-        gid.ip()
+        "{}, GID {} {}, because {}",
+        chosen.name(),
+        chosen.gid.index,
+        chosen.gid.ip(),
+        chosen.why
     );
     Finding::good("choice", message)
-}
-
-fn permission(host: &Host<'_>, chosen: &DeviceChoice) -> Finding {
-    let verbs = host.root.join("sys/class/infiniband_verbs");
-    let device = chosen.device.clone();
-    let file = device_file(&verbs, &device).unwrap_or_else(|| "uverbs*".to_owned());
-    let path = host.root.join("dev/infiniband").join(file);
-    let opened = File::options().read(true).write(true).open(&path);
-    let shown = path.display().to_string();
-    let path = shown.clone();
-    let interface = &chosen.gid.interface;
-    match opened.map_err(|error| error.kind()) {
-        Err(ErrorKind::NotFound) => no_rdma(
-            host,
-            "permission",
-            &VerbsError::NoFile { device, path },
-            interface,
-        ),
-        Err(ErrorKind::PermissionDenied) => no_rdma(
-            host,
-            "permission",
-            &VerbsError::Permission { device, path },
-            interface,
-        ),
-        // Other errors come from the driver, which `tried` opens.
-        _ => Finding::good("permission", format!("{shown} can be read and written")),
-    }
 }
 
 fn memlock(host: &Host<'_>) -> Finding {
@@ -172,7 +182,33 @@ fn memlock(host: &Host<'_>) -> Finding {
         "{may} may be locked, the arena takes {} at most",
         bytes(needed)
     );
-    Finding::good("memlock", message)
+    if !locked.is_tight(needed) {
+        return Finding::good("memlock", message);
+    }
+    let message = format!(
+        "{message}; the device's queues need some too: {} for 256 connections",
+        bytes(QUEUE_BYTES)
+    );
+    let fix = format!(
+        "ulimit -l {}; connections that get no queue use TCP",
+        (needed + QUEUE_BYTES) / 1024
+    );
+    Finding::bad("memlock", Severity::Note, message, fix)
+}
+
+fn limits(limits: &Limits) -> Finding {
+    let message = format!(
+        "{} queue pairs on this host, one for each connection of an executor; {} reads of one in flight",
+        limits.queue_pairs,
+        limits.reads_in.min(limits.reads_out)
+    );
+    if limits.queue_pairs >= ENOUGH_QUEUE_PAIRS {
+        return Finding::good("limits", message);
+    }
+    let fix =
+        "fewer and larger executors; an executor reaches peers over TCP when no queue pair is \
+               left; some drivers take a larger number (irdma: the parameter limits_sel)";
+    Finding::bad("limits", Severity::Note, message, fix.to_owned())
 }
 
 fn mtu(tried: &ProbedDevice, interface: &str) -> Finding {

@@ -160,6 +160,26 @@ fn what_is_missing_is_found_together() {
 }
 
 #[test]
+fn locked_memory_for_the_arena_alone_is_noted() {
+    let tree = HostTree::with_device("tight");
+    tree.limits("268435456");
+    let memlock = of(&tree.rdma(), "memlock").clone();
+    message(
+        &memlock,
+        Severity::Note,
+        "queues need some too: 16 MiB",
+        "ulimit -l 278528",
+    );
+    tree.limits("285212672");
+    message(
+        of(&tree.rdma(), "memlock"),
+        Severity::Good,
+        "272 MiB may be locked",
+        "",
+    );
+}
+
+#[test]
 fn a_port_that_is_down() {
     let tree = HostTree::with_device("down");
     tree.put("sys/class/infiniband/rxe0/ports/1/state", "1: DOWN");

@@ -11,7 +11,11 @@ use crate::{CloseReason, ConnectionId, FabricError};
 use std::io;
 
 /// The tokens of a device's descriptors.
-pub(crate) const DEVICE: [mio::Token; 2] = [mio::Token(usize::MAX - 2), mio::Token(usize::MAX - 3)];
+pub(crate) const DEVICE: [mio::Token; 3] = [
+    mio::Token(usize::MAX - 2),
+    mio::Token(usize::MAX - 3),
+    mio::Token(usize::MAX - 4),
+];
 
 /// The device cannot be used any more; why, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]

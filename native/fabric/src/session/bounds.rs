@@ -1,4 +1,4 @@
-//! Every bound of the fabrics, in one place.
+//! The bounds of the fabrics, but for the length of a message (`faro_wire`).
 
 use std::time::Duration;
 

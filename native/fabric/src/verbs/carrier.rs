@@ -2,6 +2,8 @@
 //! reports.
 
 use super::completions;
+use super::connect_threads::ConnectResult;
+use super::control;
 use super::device;
 use super::device_events;
 use super::driver::Verbs;
@@ -16,7 +18,10 @@ use crate::session::socket::Socket as _;
 use crate::tcp::StreamListener;
 use crate::{CloseReason, ConnectionId, FabricError};
 use mio::net::TcpStream;
+use mio::unix::SourceFd;
+use mio::Interest;
 use std::io::{self, IoSliceMut};
+use std::os::fd::AsRawFd;
 
 /// The socket is received from only to notice its end.
 impl Carrier for Verbs {
@@ -46,9 +51,16 @@ impl Carrier for Verbs {
     }
 }
 
+/// What ended for a connection.
+pub(crate) enum VerbsCompletion {
+    Work(WorkId, device::WorkCompletion),
+    /// Its queue pair is connected, or cannot be.
+    Connected(ConnectResult),
+}
+
 impl Driver for Verbs {
     type Listener = StreamListener;
-    type Completion = (WorkId, device::WorkCompletion);
+    type Completion = VerbsCompletion;
 
     fn start(&mut self, location: &str) -> Result<io::Result<TcpStream>, FabricError> {
         let address = setup::parse(location)?;
@@ -60,6 +72,8 @@ impl Driver for Verbs {
 
     fn watch(&mut self, registry: &mio::Registry) -> io::Result<()> {
         self.registry = Some(registry.try_clone()?);
+        let (connected, token) = (self.connecting.fd().as_raw_fd(), DEVICE[2]);
+        registry.register(&mut SourceFd(&connected), token, Interest::READABLE)?;
         match &self.context {
             Some(context) => context.watch(registry),
             None => Ok(()),
@@ -90,6 +104,12 @@ impl Driver for Verbs {
         queue: usize,
         batch: &mut Vec<(ConnectionId, Self::Completion)>,
     ) -> Result<(), DeviceLost> {
+        if queue == 0 {
+            let connected = self.connected.drain(..);
+            batch.extend(
+                connected.map(|result| (result.connection, VerbsCompletion::Connected(result))),
+            );
+        }
         let Some(context) = &self.context else {
             return Ok(());
         };
@@ -98,7 +118,10 @@ impl Driver for Verbs {
         self.tally.completions += self.batch.len() as u64;
         batch.extend(self.batch.drain(..).map(|completion| {
             let (connection, id) = parse_id(completion.id);
-            (ConnectionId(connection), (id, completion))
+            (
+                ConnectionId(connection),
+                VerbsCompletion::Work(id, completion),
+            )
         }));
         Ok(())
     }
@@ -106,13 +129,19 @@ impl Driver for Verbs {
     fn completed(
         connection: &mut FabricConnection<Self>,
         common: &mut Common<Self>,
-        (id, completion): Self::Completion,
+        completion: Self::Completion,
     ) -> Result<(), CloseReason> {
-        completions::completed(connection, common, id, &completion)
+        match completion {
+            VerbsCompletion::Work(id, completion) => {
+                completions::completed(connection, common, id, &completion)
+            }
+            VerbsCompletion::Connected(result) => control::connected(connection, common, result),
+        }
     }
 
     fn take_events(&mut self) -> Vec<DeviceReport> {
-        let [channel, events] = std::mem::take(&mut self.signalled);
+        // What is connected is taken by `check`.
+        let [channel, events, _] = std::mem::take(&mut self.signalled);
         if channel {
             self.tally.wakeups += 1;
             if let Some(context) = &mut self.context {
@@ -126,6 +155,7 @@ impl Driver for Verbs {
     }
 
     fn check(&mut self) -> Vec<DeviceReport> {
+        self.take_connected();
         device_events::check(self)
     }
 

@@ -1,12 +1,14 @@
 //! The control channel: a TCP connection on which both sides exchange their queue pairs' addresses.
 //! Afterwards it carries no bytes; its end means that the peer is gone.
 
+use super::connect_threads::{ConnectJob, ConnectResult};
 use super::device;
 use super::driver::{QueuePairLink, Verbs};
 use super::frames::{QpInfo, SEGMENT_BYTES};
 use super::queue_pair::{QueuePairConnection, MAX_CREDITS};
 use crate::frame::bodies::Layout;
 use crate::frame::outgoing::Frame;
+use crate::session::connection::{Common, FabricConnection};
 use crate::session::context::Context;
 use crate::session::exposure::random;
 use crate::CloseReason;
@@ -16,7 +18,7 @@ use zerocopy::IntoBytes;
 /// Bits of a packet sequence number.
 const PSN_MASK: u32 = 0x00ff_ffff;
 
-/// Makes the queue pair of a connection and queues its QP_INFO.
+/// Makes the queue pair of a connection.
 pub(super) fn make_queue_pair(
     driver: &mut Verbs,
     cx: &mut Context<'_>,
@@ -28,7 +30,14 @@ pub(super) fn make_queue_pair(
     let context = driver.context().map_err(unable)?;
     let made =
         QueuePairConnection::new(context, cx.connection.0, psn & PSN_MASK).map_err(unable)?;
-    let address = context.device.address();
+    driver.numbers.insert(made.queue.number(), cx.connection);
+    Ok(Box::new(made))
+}
+
+/// Queues the QP_INFO of a queue pair. The acceptor does so when its own is connected, so that it
+/// misses nothing that the connector then sends.
+pub(super) fn introduce(cx: &mut Context<'_>, made: &QueuePairConnection) {
+    let address = made.queue.address();
     let body = QpInfo {
         queue_pair: made.queue.number().into(),
         psn: made.psn.into(),
@@ -40,12 +49,10 @@ pub(super) fn make_queue_pair(
         segment_bytes: (SEGMENT_BYTES as u32).into(),
         reserved: 0.into(),
     };
-    driver.numbers.insert(made.queue.number(), cx.connection);
     cx.push(Frame::small(kind::QP_INFO, 0, body.as_bytes()));
-    Ok(Box::new(made))
 }
 
-/// Connects this side's queue pair to the peer's, which is now known.
+/// Has this side's queue pair connected to the peer's, which is now known.
 pub(super) fn on_qp_info(
     driver: &mut Verbs,
     cx: &mut Context<'_>,
@@ -66,15 +73,15 @@ pub(super) fn on_qp_info(
         return wrong("QP_INFO's receive requests", receives);
     }
     let connector = cx.session.expected.is_some();
-    let own = match (connector, link) {
-        (true, Some(made)) => made,
-        (false, link @ None) => link.insert(make_queue_pair(driver, cx)?),
-        (true, None) | (false, Some(_)) => {
-            return wrong(
-                "second QP_INFO of a connection, queue pair",
-                body.queue_pair.get(),
-            )
-        }
+    if connector != link.is_some() || driver.pairing.contains(&cx.connection) {
+        return wrong(
+            "second QP_INFO of a connection, queue pair",
+            body.queue_pair.get(),
+        );
+    }
+    let mut own = match link.take() {
+        Some(made) => made,
+        None => make_queue_pair(driver, cx)?,
     };
     let remote = device::Remote {
         gid: body.gid,
@@ -84,16 +91,44 @@ pub(super) fn on_qp_info(
         mtu: body.mtu,
         reads: body.reads,
     };
-    own.queue
-        .connect(own.psn, &remote, &driver.options)
-        .map_err(|error| CloseReason::Lost {
-            detail: error.to_string(),
-        })?;
     own.credits = receives;
-    if connector {
+    let job = ConnectJob {
+        connection: cx.connection,
+        queue_pair: own,
+        remote,
+        options: driver.options.clone(),
+    };
+    match driver.connecting.start(job) {
+        Ok(()) => {
+            driver.pairing.insert(cx.connection);
+            Ok(())
+        }
+        Err(refused) => {
+            driver.destroy(refused.queue_pair);
+            let detail = "too many connections are being made".to_owned();
+            Err(CloseReason::Unable { detail })
+        }
+    }
+}
+
+/// Takes this side's queue pair back, which is connected to the peer's or cannot be.
+pub(super) fn connected(
+    connection: &mut FabricConnection<Verbs>,
+    common: &mut Common<Verbs>,
+    found: ConnectResult,
+) -> Result<(), CloseReason> {
+    let own = connection.state.insert(found.queue_pair);
+    found.result.map_err(|error| CloseReason::Lost {
+        detail: error.to_string(),
+    })?;
+    let mut cx = Context::new(&mut connection.session, &mut common.shared);
+    if cx.session.expected.is_some() {
         // The acceptor posted its receive requests before it sent QP_INFO.
         cx.opened();
         cx.push(Frame::small(kind::QP_READY, 0, &[]));
+    } else {
+        introduce(&mut cx, own);
     }
+    connection.writable |= connection.is_open();
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Operations and exposures of an open connection, and its close state.
 
-use super::control::{make_queue_pair, on_qp_info};
+use super::control::{introduce, make_queue_pair, on_qp_info};
 use super::driver::{device_is_lost, CloseState, PendingRevocation, QueuePairLink, Verbs};
 use super::exposed_buffers::RevokeNeeds;
 use super::frames::{Expose, Key, SEGMENT_BYTES};
@@ -66,7 +66,9 @@ impl Transport for Verbs {
         link: &mut QueuePairLink,
     ) -> Result<HandshakeStep, CloseReason> {
         if cx.session.expected.is_some() {
-            *link = Some(make_queue_pair(self, cx)?);
+            let made = make_queue_pair(self, cx)?;
+            introduce(cx, &made);
+            *link = Some(made);
         }
         Ok(HandshakeStep::Pairing)
     }
@@ -276,7 +278,10 @@ impl Datapath for Verbs {
         link: QueuePairLink,
         goodbye_sent: bool,
     ) -> Option<CloseState> {
-        let queue_pair = link?;
+        let Some(queue_pair) = link else {
+            self.stop_pairing(cx.connection);
+            return None;
+        };
         Self::report_posted(cx, &queue_pair);
         let reads = queue_pair
             .posted

@@ -1,5 +1,6 @@
 //! The verbs driver: the RDMA context and the state of its connections.
 
+use super::connect_threads::{ConnectResult, ConnectThreads};
 use super::device;
 use super::queue_pair::{PendingWork, QueuePairConnection};
 use super::rdma_context::RdmaContext;
@@ -9,7 +10,8 @@ use crate::session::state::FabricShared;
 use crate::{ConnectionId, Event, Exposure, Outcome};
 use faro_pool::Pool;
 use faro_secure::Protection;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,6 +33,12 @@ pub(crate) struct Verbs {
     pub(super) options: device::VerbsOptions,
     /// This host's address; of several devices, the one that has it is taken.
     near: IpAddr,
+    /// Dropped before the device.
+    pub(super) connecting: ConnectThreads,
+    /// Connections whose queue pair those threads have.
+    pub(super) pairing: HashSet<ConnectionId>,
+    /// Queue pairs that came back, for connections that still are.
+    pub(super) connected: Vec<ConnectResult>,
     /// The device; `None` after it was lost.
     pub(super) context: Option<RdmaContext>,
     /// The time at which the device was lost, or last looked for.
@@ -42,7 +50,7 @@ pub(crate) struct Verbs {
     /// Completions of one batch, before they have their connections.
     pub(super) batch: Vec<device::WorkCompletion>,
     /// The device's descriptors that are ready: completions, events.
-    pub(super) signalled: [bool; 2],
+    pub(super) signalled: [bool; 3],
     pub(super) tally: DatapathCosts,
 }
 
@@ -70,26 +78,52 @@ pub(super) fn device_is_lost() -> String {
 }
 
 impl Verbs {
+    /// # Errors
+    /// There is no descriptor left.
     pub(super) fn new(
         context: RdmaContext,
         options: device::VerbsOptions,
         near: IpAddr,
         pool: Arc<Pool>,
         protection: Protection,
-    ) -> Self {
-        Self {
+    ) -> io::Result<Self> {
+        Ok(Self {
             pool,
             protection,
             options,
             near,
+            connecting: ConnectThreads::new()?,
+            pairing: HashSet::new(),
+            connected: Vec::new(),
             context: Some(context),
             lost_at: Instant::now(),
             registry: None,
             revoking: ByKey::default(),
             numbers: HashMap::new(),
             batch: Vec::new(),
-            signalled: [false; 2],
+            signalled: [false; 3],
             tally: DatapathCosts::default(),
+        })
+    }
+
+    /// Takes back the queue pairs that are connected.
+    pub(super) fn take_connected(&mut self) {
+        while let Some(result) = self.connecting.take_result() {
+            if self.pairing.remove(&result.connection) {
+                self.connected.push(result);
+            } else {
+                self.destroy(result.queue_pair);
+            }
+        }
+    }
+
+    /// Forgets a connection that ended before its queue pair was connected.
+    pub(super) fn stop_pairing(&mut self, connection: ConnectionId) {
+        self.pairing.remove(&connection);
+        let of = |result: &ConnectResult| result.connection == connection;
+        if let Some(at) = self.connected.iter().position(of) {
+            let result = self.connected.swap_remove(at);
+            self.destroy(result.queue_pair);
         }
     }
 
@@ -119,6 +153,7 @@ impl Verbs {
     /// Closes the device; its connections were closed before.
     pub(super) fn close_context(&mut self) {
         self.lost_at = Instant::now();
+        self.numbers.clear();
         if let (Some(context), Some(registry)) = (self.context.take(), &self.registry) {
             context.unwatch(registry);
         }
@@ -157,6 +192,11 @@ impl Verbs {
 
     pub(super) fn destroy(&mut self, queue_pair: Box<QueuePairConnection>) {
         let at = queue_pair.completions;
+        // A queue pair may come back when the device was lost and opened again.
+        let of_another = |context: &RdmaContext| !queue_pair.queue.is_of(&context.device);
+        if self.context.as_ref().is_some_and(of_another) {
+            return;
+        }
         self.numbers.remove(&queue_pair.queue.number());
         drop(queue_pair);
         if let Some(context) = &mut self.context {

@@ -14,6 +14,9 @@
 //! announcement covers an operation, the peer is asked (`ACCESS_QUERY`), because the announcement
 //! may still be on its way; the queue waits for the answer.
 //!
+//! The queue pairs are connected on threads of their own, because a device may look for its peer for
+//! a second (`connect_threads`).
+//!
 //! A write's immediate names the slot of the exposure (14 bits) and the caller's 16 bits, and says
 //! whether there are any and whether it was the last write: one packet tells the target which
 //! memory is complete. A device cannot be stopped in the middle of a write, so a revocation asks
@@ -38,6 +41,7 @@
 
 mod carrier;
 mod completions;
+mod connect_threads;
 mod control;
 mod cost;
 mod datapath;
@@ -62,7 +66,7 @@ mod work_id;
 
 pub use crate::session::bounds::Bounds;
 pub use cost::{CostProbe, RegistrationCost};
-pub use device::{VerbsError, VerbsOptions};
+pub use device::{BadSelection, DeviceSelection, VerbsError, VerbsOptions};
 #[cfg(test)]
 pub(crate) use kinds::VerbsKind;
 pub use setup::VerbsConfig;

@@ -1,6 +1,6 @@
 //! One connection's queue pair: its segments, credits and pending work requests.
 
-use super::device::{QueuePair, ReceiveRequest, VerbsError};
+use super::device::{QueuePair, ReceiveRequest, Remote, VerbsError, VerbsOptions};
 use super::exposed_buffers::ExposedBuffers;
 use super::frames::SEGMENT_BYTES;
 use super::rdma_context::RdmaContext;
@@ -134,6 +134,18 @@ impl QueuePairConnection {
         // The peer learns of the first ones by QP_INFO.
         new.owed = 0;
         Ok(new)
+    }
+
+    /// Connects it; may wait until the device has found the peer on the network.
+    ///
+    /// # Errors
+    /// As [`QueuePair::connect`].
+    pub(super) fn connect(
+        &mut self,
+        remote: &Remote,
+        options: &VerbsOptions,
+    ) -> Result<(), VerbsError> {
+        self.queue.connect(self.psn, remote, options)
     }
 
     /// Returns the number of receive requests that are posted or about to be.

@@ -79,7 +79,11 @@ impl VerbsFabric {
             near,
             config.pool,
             config.protection,
-        );
+        )
+        .map_err(|source| FabricError::Io {
+            what: "eventfd".to_owned(),
+            source,
+        })?;
         Ok(Self {
             reactor: Reactor::new(config.identity, config.protection, bounds, listener, verbs)?,
             location: address.to_string(),

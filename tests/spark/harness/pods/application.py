@@ -118,16 +118,18 @@ def _run_in(place, net, home, case, jobs_jar, faro_jar, log_dir):
     java = launch.java_home(
         place, f'exec {sys.executable} {HERE}/enter.py {place}/pods.json "$@"\n'
     )
-    conf = conf_of(place, net, case, jars, java)
-    command = [
-        *(str(own_home / "bin" / "spark-submit"), "--name", f"faro-pods-{case.name}"),
-        *("--master", f"local-cluster[{len(case.pods)},{case.scenario.cores},1024]"),
-        *("--driver-memory", "1024m", "--driver-class-path", ":".join(map(str, jars))),
-        *("--class", "io.faro.e2e.Jobs"),
-    ]
-    for key, value in conf.items():
-        command += ["--conf", f"{key}={value}"]
-    command = net.command([*command, "spark-internal", str(scratch), *case.scenario.cases])
+    conf = conf_of(place, net, case, java)
+    program = ["io.faro.e2e.Jobs", "spark-internal", scratch, *case.scenario.cases]
+    command = launch.spark_submit(
+        own_home,
+        f"local-cluster[{len(case.pods)},{case.scenario.cores},1024]",
+        f"faro-pods-{case.name}",
+        conf,
+        program,
+        *("--driver-memory", "1024m"),
+        jars_first=jars,
+    )
+    command = net.command(command)
     environment = launch.environment_for(own_home, short_lived=True)
     environment["SPARK_LOCAL_IP"] = net.driver_address
     log_dir.mkdir(parents=True, exist_ok=True)
@@ -142,13 +144,12 @@ def _run_in(place, net, home, case, jobs_jar, faro_jar, log_dir):
     return outcome
 
 
-def conf_of(place, net, case, jars, java):
+def conf_of(place, net, case, java):
     scenario = case.scenario
     conf = {
         **launch.ALWAYS,
         "spark.local.dir": str(place / "local"),
         "spark.executorEnv.JAVA_HOME": str(java),
-        "spark.executor.extraClassPath": ":".join(map(str, jars)),
         # Stock Spark needs it with a /tmp that is noexec: zstd's library is extracted to there.
         "spark.shuffle.mapStatus.compression.codec": "lz4",
         # An executor that cannot start is not started a thousand times.

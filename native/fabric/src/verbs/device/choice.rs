@@ -1,13 +1,20 @@
 //! Chooses the device, port and GID.
 //!
 //! RDMA over Ethernet is routed by the GID, which stands for an IP address. The port that has the
-//! endpoint's own address is right for sure; another port with a routable address is a guess
-//! that is right where storage and management networks are apart. InfiniBand needs no GID.
+//! endpoint's own address is right for sure: as a GID, or at its network interface, which is how an
+//! InfiniBand port has one (IPoIB). Another port with a routable address is a guess that is right
+//! where storage and management networks are apart. InfiniBand needs no address.
 //! The same index stands for other addresses on other ports, so a wished index does not replace
 //! the search for the port.
+//!
+//! Files tell only a part: in a container sysfs lists devices that the process cannot open, and a
+//! device may refuse reliable connections. So the choice is a list, and the first that works is
+//! taken.
 
+use super::addresses::HostAddresses;
 use super::error::VerbsError;
-use super::survey::{DevicePort, Gid};
+use super::selection::{DevicePattern, DeviceSelection};
+use super::survey::{DevicePort, Gid, PortKind};
 use std::net::IpAddr;
 
 /// A queue pair's address vector has a byte for the index; software devices have longer tables.
@@ -16,8 +23,8 @@ const MAX_GID_INDEX: u32 = u8::MAX as u32;
 /// Values by which the user overrides the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerbsOptions {
-    /// `mlx5_0`, or with a port `mlx5_0:1`.
-    pub device: Option<String>,
+    /// The only devices that are tried, best first.
+    pub device: Option<DeviceSelection>,
     /// Index in the port's GID table.
     pub gid_index: Option<u32>,
     /// Traffic class of packets (DSCP in its upper six bits).
@@ -73,6 +80,13 @@ pub(crate) struct PortAddress {
     pub(crate) mtu: u8,
 }
 
+impl PortAddress {
+    /// Returns the bytes of payload in a packet.
+    pub(crate) fn mtu_bytes(&self) -> u32 {
+        128 << self.mtu.min(5)
+    }
+}
+
 /// The chosen device, port and GID.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DeviceChoice {
@@ -84,6 +98,13 @@ pub(crate) struct DeviceChoice {
     pub(crate) why: String,
 }
 
+impl DeviceChoice {
+    /// Returns the name that log lines and options use.
+    pub(crate) fn name(&self) -> String {
+        format!("{}:{}", self.device, self.port)
+    }
+}
+
 fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
     match all {
         [] => "none".to_owned(),
@@ -91,85 +112,282 @@ fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
     }
 }
 
-/// Chooses among the host's ports, for an endpoint whose own address is `near`.
+/// An endpoint's own address, among those of its host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OwnAddress<'a> {
+    pub(crate) ip: IpAddr,
+    pub(crate) host: &'a HostAddresses,
+}
+
+/// Returns the ports that can be used as far as files tell, best first.
 ///
 /// # Errors
 /// What is missing, with what there is.
-pub(crate) fn choose(
+pub(crate) fn candidates(
     ports: &[DevicePort],
     options: &VerbsOptions,
-    near: IpAddr,
-) -> Result<DeviceChoice, VerbsError> {
+    own: OwnAddress<'_>,
+) -> Result<Vec<DeviceChoice>, VerbsError> {
     options.check()?;
-    let active = candidates(ports, options.device.as_deref())?;
-    let near = near.to_canonical();
-    match options.gid_index {
-        Some(index) => by_index(&active, index, near),
-        None => by_address(&active, near),
+    if let Some(got) = options.gid_index.filter(|index| *index > MAX_GID_INDEX) {
+        return Err(VerbsError::BadOption {
+            what: "GID index",
+            got,
+            allowed: "0 to 255",
+        });
+    }
+    let own = OwnAddress {
+        ip: own.ip.to_canonical(),
+        ..own
+    };
+    let active = active(ports, options.device.as_ref(), own.host)?;
+    let mut found: Vec<Candidate> = active
+        .iter()
+        .filter_map(|wanted| candidate(wanted, options.gid_index, own))
+        .collect();
+    let Some(index) = options.gid_index.filter(|_| found.is_empty()) else {
+        if found.is_empty() {
+            let ports = list(&active, |wanted| {
+                format!("{} has {}", wanted.port.name(), gids_of(wanted.port))
+            });
+            return Err(VerbsError::NoAddress { ports });
+        }
+        // Stable: of equals, the first in the order of names.
+        found.sort_by_key(|candidate| candidate.rank);
+        return Ok(found
+            .into_iter()
+            .map(|candidate| candidate.choice)
+            .collect());
+    };
+    Err(VerbsError::NoSuchGid {
+        port: list(&active, |wanted| wanted.port.name()),
+        got: index,
+        have: list(&active, |wanted| gids_of(wanted.port)),
+    })
+}
+
+/// Returns what `open` makes of the first candidate for which it succeeds, and notes in its choice
+/// why the ones before were passed over.
+///
+/// # Errors
+/// The first candidate's, with those of the others.
+pub(crate) fn first_usable<T>(
+    choices: Vec<DeviceChoice>,
+    mut open: impl FnMut(DeviceChoice) -> Result<T, VerbsError>,
+) -> Result<T, VerbsError> {
+    let mut failed: Vec<(String, VerbsError)> = Vec::new();
+    for mut choice in choices {
+        let name = choice.name();
+        if !failed.is_empty() {
+            let passed_over = list(&failed, |(name, error)| format!("{name} ({error})"));
+            choice.why = format!("{}; passed over: {passed_over}", choice.why);
+        }
+        match open(choice) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => failed.push((name, error)),
+        }
+    }
+    let mut failed = failed.into_iter();
+    let Some((_, first)) = failed.next() else {
+        let detail = "no device is left".to_owned();
+        return Err(VerbsError::NoDevice { detail });
+    };
+    let others: Vec<String> = failed.map(|(_, error)| error.to_string()).collect();
+    if others.is_empty() {
+        return Err(first);
+    }
+    Err(VerbsError::NoneUsable {
+        first: Box::new(first),
+        others: others.join("; "),
+    })
+}
+
+/// A port that the user wants, or any if the user does not say.
+struct WantedPort<'p> {
+    port: &'p DevicePort,
+    /// Number of the pattern that names it.
+    place: usize,
+    /// That pattern.
+    pattern: Option<&'p DevicePattern>,
+}
+
+impl WantedPort<'_> {
+    /// Returns whether the user wants this address of the port.
+    fn wants(&self, ip: IpAddr) -> bool {
+        match self.pattern {
+            Some(DevicePattern::Subnet(subnet)) => subnet.contains(ip),
+            _ => true,
+        }
     }
 }
 
-fn candidates<'p>(
+/// Returns the ports that are wanted, active and of a kind that Faro can use.
+fn active<'p>(
     ports: &'p [DevicePort],
-    wanted_name: Option<&str>,
-) -> Result<Vec<&'p DevicePort>, VerbsError> {
+    selection: Option<&'p DeviceSelection>,
+    host: &HostAddresses,
+) -> Result<Vec<WantedPort<'p>>, VerbsError> {
     if ports.is_empty() {
         let detail = "/sys/class/infiniband is empty".to_owned();
         return Err(VerbsError::NoDevice { detail });
     }
-    let named =
-        |port: &&DevicePort| wanted_name.is_none_or(|got| port.device == got || port.name() == got);
-    let wanted: Vec<&DevicePort> = ports.iter().filter(named).collect();
-    if let (Some(got), []) = (wanted_name, &wanted[..]) {
-        let have = list(ports, DevicePort::name);
-        let got = got.to_owned();
-        return Err(VerbsError::NoSuchDevice { got, have });
+    let wanted: Vec<WantedPort<'p>> = ports
+        .iter()
+        .filter_map(|port| wanted(port, selection, host))
+        .collect();
+    if let (Some(got), []) = (selection, &wanted[..]) {
+        return Err(VerbsError::NoSuchDevice {
+            got: got.to_string(),
+            have: list(ports, DevicePort::name),
+        });
     }
-    let (iwarp, wanted): (Vec<&DevicePort>, Vec<&DevicePort>) =
-        wanted.iter().partition(|port| port.iwarp);
-    if wanted.is_empty() {
-        let names = list(&iwarp, |port| port.name());
-        let detail = format!("iWARP: {names}; a RoCE v2 or InfiniBand device is needed");
-        return Err(VerbsError::NoPort { detail });
+    let (reliable, unreliable): (Vec<WantedPort<'p>>, Vec<WantedPort<'p>>) = wanted
+        .into_iter()
+        .partition(|wanted| matches!(wanted.port.kind, PortKind::Ethernet | PortKind::InfiniBand));
+    if reliable.is_empty() {
+        return Err(VerbsError::NoReliableDevice {
+            ports: list(&unreliable, |wanted| {
+                format!("{} is {}", wanted.port.name(), wanted.port.kind)
+            }),
+            iwarp: unreliable
+                .iter()
+                .any(|wanted| wanted.port.kind == PortKind::Iwarp),
+        });
     }
-    let active: Vec<&DevicePort> = wanted.iter().copied().filter(|port| port.active).collect();
+    let (active, inactive): (Vec<WantedPort<'p>>, Vec<WantedPort<'p>>) =
+        reliable.into_iter().partition(|wanted| wanted.port.active);
     if active.is_empty() {
-        let states = list(&wanted, |port| format!("{} is {}", port.name(), port.state));
-        let detail = format!("{states}; check the cable, or `ip link set dev ... up`");
-        return Err(VerbsError::NoPort { detail });
+        // InfiniBand's ports stay in INIT until a subnet manager has given them an address.
+        let waits = |wanted: &WantedPort<'_>| {
+            wanted.port.kind == PortKind::InfiniBand && wanted.port.state == "INIT"
+        };
+        return Err(VerbsError::InactivePorts {
+            ports: list(&inactive, |wanted| {
+                format!("{} is {}", wanted.port.name(), wanted.port.state)
+            }),
+            without_manager: inactive.iter().all(waits),
+        });
     }
     Ok(active)
 }
 
-/// Returns the port with this host's own address, or else the best of the others.
-fn by_address(active: &[&DevicePort], near: IpAddr) -> Result<DeviceChoice, VerbsError> {
-    let usable = |port: &DevicePort, gid: &Gid| !port.ethernet || gid.is_roce_v2();
-    let pairs: Vec<(&DevicePort, &Gid)> = active
-        .iter()
-        .flat_map(|port| port.gids.iter().map(move |gid| (*port, gid)))
-        .filter(|(port, gid)| usable(port, gid) && gid.index <= MAX_GID_INDEX)
-        .collect();
-    let own = pairs.iter().find(|(_, gid)| gid.ip() == near);
-    let routable = || pairs.iter().find(|(_, gid)| is_routable(gid.ip()));
-    if let Some((port, gid)) = own {
-        Ok(chosen(port, gid, format!("it has the address {near}")))
-    } else if let Some((port, gid)) = routable() {
-        let why = format!("no active port has {near}, and this one's address can be routed");
-        Ok(chosen(port, gid, why))
-    } else if let Some((port, gid)) = pairs.first() {
-        let why = "no active port has an address that can be routed".to_owned();
-        Ok(chosen(port, gid, why))
-    } else {
-        let detail = format!(
-            "none has a RoCE v2 address: {}; give its network interface an IP address",
-            list(active, |port| format!(
-                "{} has {}",
-                port.name(),
-                gids_of(port)
-            ))
-        );
-        Err(VerbsError::NoPort { detail })
-    }
+/// Returns a port with the first pattern that names it.
+fn wanted<'p>(
+    port: &'p DevicePort,
+    selection: Option<&'p DeviceSelection>,
+    host: &HostAddresses,
+) -> Option<WantedPort<'p>> {
+    let Some(selection) = selection else {
+        return Some(WantedPort {
+            port,
+            place: 0,
+            pattern: None,
+        });
+    };
+    let names = |pattern: &DevicePattern| match pattern {
+        DevicePattern::Device(name) => port.device == *name,
+        DevicePattern::Port { device, number } => port.device == *device && port.number == *number,
+        DevicePattern::Subnet(subnet) => {
+            let at_interface =
+                |name: &String| host.of_interface(name).any(|ip| subnet.contains(ip));
+            port.gids.iter().any(|gid| subnet.contains(gid.ip()))
+                || port.interfaces.iter().any(at_interface)
+        }
+    };
+    let patterns = selection.patterns();
+    let place = patterns.iter().position(names)?;
+    Some(WantedPort {
+        port,
+        place,
+        pattern: patterns.get(place),
+    })
+}
+
+/// A port with its best GID.
+struct Candidate {
+    rank: Rank,
+    choice: DeviceChoice,
+}
+
+/// The order of candidates, smallest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// Place in the user's list.
+    place: usize,
+    /// The port has not the endpoint's own address.
+    elsewhere: bool,
+    /// Its address reaches this link only.
+    link_only: bool,
+    /// Its network interface is in another network namespace, as that of a node's NIC in a pod.
+    other_namespace: bool,
+    /// A host that has InfiniBand has it for its data.
+    ethernet: bool,
+}
+
+/// Returns the port with its best GID, unless it has none.
+fn candidate(
+    wanted: &WantedPort<'_>,
+    gid_index: Option<u32>,
+    own: OwnAddress<'_>,
+) -> Option<Candidate> {
+    let port = wanted.port;
+    let ethernet = port.kind == PortKind::Ethernet;
+    let usable = |gid: &&Gid| match gid_index {
+        Some(index) => gid.index == index,
+        None => gid.index <= MAX_GID_INDEX && (!ethernet || gid.is_roce_v2()),
+    };
+    let interface = own.host.interface_of(own.ip);
+    let interface = interface.filter(|name| port.interfaces.iter().any(|has| has == name));
+    // The best of all usable ones; of equals the first.
+    let gid = port.gids.iter().filter(usable).min_by_key(|gid| {
+        let ip = gid.ip();
+        let beside = interface == Some(gid.interface.as_str());
+        (!wanted.wants(ip), ip != own.ip, !is_routable(ip), !beside)
+    })?;
+    // A wished index may stand for another address of the right port.
+    let has_gid = match gid_index {
+        Some(_) => port.gids.iter().any(|gid| gid.ip() == own.ip),
+        None => gid.ip() == own.ip,
+    };
+    let link_only = ethernet && !is_routable(gid.ip());
+    let why = match (gid_index, &wanted.pattern) {
+        (Some(index), _) => format!("GID {index} was asked for"),
+        _ if has_gid => format!("it has the address {}", own.ip),
+        _ if interface.is_some() => {
+            format!(
+                "its interface {} has the address {}",
+                interface.unwrap_or_default(),
+                own.ip
+            )
+        }
+        (None, Some(pattern)) => format!("{pattern} was asked for"),
+        _ if link_only => "no active port has an address that can be routed".to_owned(),
+        _ if ethernet => {
+            format!(
+                "no active port has {}, and this one's address can be routed",
+                own.ip
+            )
+        }
+        _ => format!(
+            "no active port has {}, and InfiniBand needs no address",
+            own.ip
+        ),
+    };
+    let rank = Rank {
+        place: wanted.place,
+        elsewhere: !has_gid && interface.is_none(),
+        link_only,
+        other_namespace: ethernet && port.interfaces.is_empty(),
+        ethernet,
+    };
+    let choice = DeviceChoice {
+        device: port.device.clone(),
+        port: port.number,
+        ethernet,
+        gid: gid.clone(),
+        why,
+    };
+    Some(Candidate { rank, choice })
 }
 
 /// Lists the addresses of a port for a message.
@@ -179,43 +397,10 @@ fn gids_of(port: &DevicePort) -> String {
     })
 }
 
-/// Chooses by GID index; of several ports that have it, the one with the endpoint's address.
-fn by_index(active: &[&DevicePort], index: u32, near: IpAddr) -> Result<DeviceChoice, VerbsError> {
-    if index > MAX_GID_INDEX {
-        return Err(VerbsError::BadOption {
-            what: "GID index",
-            got: index,
-            allowed: "0 to 255",
-        });
-    }
-    let of = |port: &&DevicePort| {
-        let gid = port.gids.iter().find(|gid| gid.index == index);
-        gid.map(|gid| chosen(port, gid, format!("GID {index} was asked for")))
-    };
-    let nearby = |port: &&&DevicePort| port.gids.iter().any(|gid| gid.ip() == near);
-    let missing = || VerbsError::NoSuchGid {
-        port: list(active, |port| port.name()),
-        got: index,
-        have: list(active, |port| gids_of(port)),
-    };
-    let near_first = active.iter().filter(nearby).chain(active);
-    near_first.into_iter().find_map(of).ok_or_else(missing)
-}
-
 /// Returns whether an address is neither local to the link nor to the host.
 fn is_routable(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => !ip.is_link_local() && !ip.is_loopback() && !ip.is_unspecified(),
         IpAddr::V6(ip) => !ip.is_unicast_link_local() && !ip.is_loopback(),
-    }
-}
-
-fn chosen(port: &DevicePort, gid: &Gid, why: String) -> DeviceChoice {
-    DeviceChoice {
-        device: port.device.clone(),
-        port: port.number,
-        ethernet: port.ethernet,
-        gid: gid.clone(),
-        why,
     }
 }

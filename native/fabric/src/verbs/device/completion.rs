@@ -146,6 +146,8 @@ impl CompletionQueue {
                 source: io::ErrorKind::Unsupported.into(),
             });
         };
+        // SAFETY: the context is open as long as the device; the number never changes.
+        let vectors = unsafe { (*device.context.as_ptr()).num_comp_vectors };
         // SAFETY: context and channel live, as the value made here holds both.
         let queue = unsafe {
             (device.symbols.create_cq)(
@@ -153,7 +155,7 @@ impl CompletionQueue {
                 depth.min(c_int::MAX as u32) as c_int,
                 std::ptr::null_mut(),
                 channel.channel.as_ptr(),
-                0,
+                vector(std::process::id(), vectors),
             )
         };
         let Some(queue) = NonNull::new(queue) else {
@@ -224,6 +226,12 @@ impl CompletionQueue {
                 let name = self.device.symbols.status_name(status);
                 let what = match meaning(status) {
                     "" => name,
+                    // The device's MTU says nothing of the switches on the way.
+                    meaning if status == IBV_WC_RETRY_EXC_ERR => format!(
+                        "{meaning} Does every switch carry packets of {} bytes and their headers? \
+                         ({name})",
+                        self.device.address().mtu_bytes()
+                    ),
                     meaning => format!("{meaning} ({name})"),
                 };
                 let vendor = entry.vendor_err;
@@ -240,6 +248,12 @@ impl CompletionQueue {
             bytes: entry.byte_len,
         }
     }
+}
+
+/// Returns the completion vector, that is the interrupt and its processor, of a process: another one
+/// for each executor of a host.
+fn vector(process: u32, vectors: c_int) -> c_int {
+    (process % vectors.max(1) as u32) as c_int
 }
 
 fn meaning(status: c_uint) -> &'static str {
@@ -262,5 +276,19 @@ impl Drop for CompletionQueue {
         if code != 0 {
             log::warn!("ibv_destroy_cq: {code}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::vector;
+
+    #[test]
+    fn processes_have_different_vectors() {
+        assert_eq!(
+            [7, 8, 9, 10].map(|process| vector(process, 4)),
+            [3, 0, 1, 2]
+        );
+        assert_eq!([0, 1].map(|vectors| vector(7, vectors)), [0, 0]);
     }
 }

@@ -6,18 +6,17 @@
 //! which would slow registration down, is not called.
 
 use super::async_event::AsyncEvent;
-use super::choice::{choose, DeviceChoice, PortAddress, VerbsOptions};
+use super::choice::{DeviceChoice, PortAddress};
 use super::error::VerbsError;
-use super::library::{library, Symbols};
+use super::library::Symbols;
 use super::open::{make_non_blocking, open_named, SYSFS_VERBS};
-use super::survey::{device_file, has_gid, survey};
+use super::survey::{device_file, has_gid};
 use super::sys::{
     ibv_async_event, ibv_context, ibv_device_attr, ibv_pd, ibv_port_attr, IBV_ACCESS_REMOTE_READ,
     IBV_ACCESS_REMOTE_WRITE, IBV_PORT_ACTIVE,
 };
 use faro_secure::Protection;
 use std::ffi::{c_int, c_uint};
-use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
@@ -30,6 +29,8 @@ const SYSFS: &str = "/sys/class/infiniband";
 /// Limits of the device.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
+    /// Queue pairs of all processes of the host.
+    pub(crate) queue_pairs: u32,
     /// Work requests in one queue.
     pub(crate) work_requests: u32,
     /// Completions in one queue.
@@ -38,6 +39,35 @@ pub(crate) struct Limits {
     pub(crate) reads_in: u8,
     /// Maximum number of this side's reads in flight.
     pub(crate) reads_out: u8,
+}
+
+impl Limits {
+    /// Checks what no connection can do without.
+    ///
+    /// # Errors
+    /// `DeviceLimit`.
+    fn check(&self, device: &str) -> Result<(), VerbsError> {
+        // A READ that may never be in flight waits for ever.
+        let reads = self.reads_in.min(self.reads_out);
+        let least = [
+            ("queue pairs (max_qp)", self.queue_pairs),
+            ("requests in a queue (max_qp_wr)", self.work_requests),
+            ("completions in a queue (max_cqe)", self.cqe),
+            (
+                "reads in flight of a queue pair (max_qp_rd_atom, max_qp_init_rd_atom)",
+                u32::from(reads),
+            ),
+        ];
+        match least.into_iter().find(|(_, got)| *got == 0) {
+            None => Ok(()),
+            Some((what, got)) => Err(VerbsError::DeviceLimit {
+                device: device.to_owned(),
+                what,
+                got,
+                needed: 1,
+            }),
+        }
+    }
 }
 
 /// An open device. Every object made from it holds it.
@@ -50,6 +80,7 @@ pub(crate) struct Device {
     pub(super) choice: DeviceChoice,
     /// The device's entry in sysfs, as long as it can be opened.
     entry: PathBuf,
+    /// The port's address when the device was opened.
     address: PortAddress,
     limits: Limits,
     /// True if peers may be given rights to registered memory.
@@ -63,28 +94,16 @@ unsafe impl Send for Device {}
 unsafe impl Sync for Device {}
 
 impl Device {
-    /// Chooses device, port and GID and opens it.
-    ///
-    /// # Errors
-    /// What is missing, and what to do.
-    pub(crate) fn open(options: &VerbsOptions, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
-        Self::open_for(options, near, Protection::Clear)
-    }
-
-    /// Opens a device like `open`. If bytes are sealed, no peer gets a right to any memory that is
+    /// Opens a device that was chosen. If bytes are sealed, no peer gets a right to any memory that is
     /// registered with the device.
     ///
     /// # Errors
-    /// As `open`.
-    pub(crate) fn open_for(
-        options: &VerbsOptions,
-        near: IpAddr,
+    /// What is missing, and what to do.
+    pub(super) fn open_choice(
+        symbols: &'static Symbols,
+        choice: DeviceChoice,
         protection: Protection,
     ) -> Result<Arc<Self>, VerbsError> {
-        // The survey comes first, so that the error on a host without devices names the missing device and
-        // not a missing library.
-        let choice = choose(&survey(Path::new(SYSFS)), options, near)?;
-        let symbols = library()?;
         let context = open_named(symbols, &choice.device)?;
         // SAFETY: `context` was just opened.
         let domain = NonNull::new(unsafe { (symbols.alloc_pd)(context.as_ptr()) });
@@ -108,6 +127,7 @@ impl Device {
                 mtu: 1,
             },
             limits: Limits {
+                queue_pairs: 0,
                 work_requests: 0,
                 cqe: 0,
                 reads_in: 0,
@@ -116,6 +136,7 @@ impl Device {
             remote: protection == Protection::Clear,
         };
         device.limits = device.query_limits()?;
+        device.limits.check(&device.choice.device)?;
         let port = device.query_port()?;
         device.address = PortAddress {
             gid: device.choice.gid.value.octets(),
@@ -140,12 +161,25 @@ impl Device {
             gid.index,
             gid.ip(),
             gid.kind,
-            128u32 << self.address.mtu.min(5),
+            self.address.mtu_bytes(),
         )
     }
 
+    /// Returns the address at which peers reach the port now. The MTU follows that of the network
+    /// interface, also while the device is open; InfiniBand's subnet manager may assign another LID.
     pub(crate) fn address(&self) -> PortAddress {
-        self.address
+        match self.query_port() {
+            Ok(port) => PortAddress {
+                lid: port.lid,
+                mtu: port.active_mtu as u8,
+                ..self.address
+            },
+            // A connection over an inactive port fails by itself, with its own words.
+            Err(error) => {
+                log::debug!("verbs: {error}");
+                self.address
+            }
+        }
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -208,6 +242,7 @@ impl Device {
         VerbsError::check("ibv_query_device", code)?;
         let reads = |got: c_int| got.clamp(0, c_int::from(u8::MAX)) as u8;
         Ok(Limits {
+            queue_pairs: attributes.max_qp.max(0) as u32,
             work_requests: attributes.max_qp_wr.max(0) as u32,
             cqe: attributes.max_cqe.max(0) as u32,
             reads_in: reads(attributes.max_qp_rd_atom),
@@ -223,9 +258,10 @@ impl Device {
         };
         VerbsError::check("ibv_query_port", code)?;
         if attributes.state != IBV_PORT_ACTIVE {
-            let DeviceChoice { device, port, .. } = &self.choice;
-            let detail = format!("{device}:{port} is not active");
-            return Err(VerbsError::NoPort { detail });
+            return Err(VerbsError::InactivePorts {
+                ports: format!("{} is not", self.choice.name()),
+                without_manager: false,
+            });
         }
         Ok(attributes)
     }

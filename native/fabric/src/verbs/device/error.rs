@@ -22,9 +22,47 @@ pub enum VerbsError {
         got: u32,
         have: String,
     },
-    /// No port can be used.
-    #[error("no RDMA port can be used: {detail}")]
-    NoPort { detail: String },
+    /// No port has reliable connections of the kind that Faro makes.
+    #[error(
+        "no RDMA device here has the reliable connections of InfiniBand and RoCE, which Faro needs: \
+         {ports}"
+    )]
+    NoReliableDevice {
+        ports: String,
+        /// One of them is iWARP's, which some NICs can exchange for RoCE.
+        iwarp: bool,
+    },
+    /// No port is active.
+    #[error("no RDMA port is active: {ports}")]
+    InactivePorts {
+        ports: String,
+        /// All of them are InfiniBand's and wait for a subnet manager.
+        without_manager: bool,
+    },
+    /// No port has an address for RoCE.
+    #[error(
+        "no RDMA port has a RoCE v2 address: {ports}; give its network interface an IP address"
+    )]
+    NoAddress { ports: String },
+    /// Several devices were tried.
+    #[error("{first}; other devices: {others}")]
+    NoneUsable {
+        first: Box<VerbsError>,
+        others: String,
+    },
+    /// The device makes no reliable connected queue pair.
+    #[error("RDMA device {device} makes no reliable connected queue pair: {source}")]
+    NoQueuePair { device: String, source: io::Error },
+    /// A limit of the device is too small.
+    #[error(
+        "RDMA device {device} allows {got} {what}, {needed} is the least that Faro works with"
+    )]
+    DeviceLimit {
+        device: String,
+        what: &'static str,
+        got: u32,
+        needed: u32,
+    },
     /// The kernel knows the device, libibverbs does not.
     #[error("libibverbs has no driver for RDMA device {device}; install ibverbs-providers")]
     NoProvider { device: String },

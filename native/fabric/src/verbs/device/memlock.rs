@@ -6,6 +6,10 @@ use std::path::Path;
 /// Bit of `CAP_IPC_LOCK` in a capability mask (linux/capability.h): no limit applies.
 const CAP_IPC_LOCK: u32 = 14;
 
+/// Locked memory of the queues of 256 connections. Drivers of NICs lock the queues' memory as well:
+/// 64 bytes for each entry of a completion queue and of a queue pair, in whole pages.
+pub(crate) const QUEUE_BYTES: u64 = 16 << 20;
+
 /// Amount of memory that this process may lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LockableMemory {
@@ -26,6 +30,11 @@ impl LockableMemory {
             _ => Ok(()),
         }
     }
+
+    /// Returns whether an arena of this size leaves too little for the device's queues.
+    pub(crate) fn is_tight(self, arena: u64) -> bool {
+        self.judge(arena.saturating_add(QUEUE_BYTES)).is_err()
+    }
 }
 
 /// Returns the amount that the process may lock whose `/proc/self` is below `root`.
@@ -40,7 +49,16 @@ pub(crate) fn locked(root: &Path) -> LockableMemory {
 /// # Errors
 /// `Memlock` if less than `needed` bytes may be locked.
 pub(crate) fn check_memlock(needed: u64) -> Result<(), VerbsError> {
-    locked(Path::new("/")).judge(needed)
+    let locked = locked(Path::new("/"));
+    locked.judge(needed)?;
+    if locked.is_tight(needed) {
+        log::warn!(
+            "verbs: this process may lock hardly more memory than the arena's {needed} bytes; the \
+             device's queues need some too ({QUEUE_BYTES} bytes for 256 connections), and \
+             connections that get none use TCP; raise the limit (ulimit -l)"
+        );
+    }
+    Ok(())
 }
 
 /// Returns the soft limit in `/proc/self/limits`: `Max locked memory  65536  65536  bytes`.
@@ -75,6 +93,15 @@ mod tests {
         assert!(judge(None, false, u64::MAX).is_ok());
         assert!(judge(Some(65_536), true, 1 << 30).is_ok());
         assert!(judge(Some(65_536), false, 65_536).is_ok());
+        let tight = |limit| {
+            LockableMemory {
+                limit,
+                privileged: false,
+            }
+            .is_tight(1 << 28)
+        };
+        assert!(tight(Some(1 << 28)) && tight(Some((1 << 28) + QUEUE_BYTES - 1)));
+        assert!(!tight(Some((1 << 28) + QUEUE_BYTES)) && !tight(None));
         let text = judge(Some(65_536), false, 1 << 28).unwrap_err().to_string();
         assert!(
             text.contains("65536") && text.contains("268435456"),

@@ -9,6 +9,7 @@
 //! Types and constants are in `sys`, the functions are looked up when a device is first wanted: no
 //! program that is built with this depends on libibverbs (`make check` looks).
 
+mod addresses;
 mod async_event;
 mod choice;
 mod completion;
@@ -22,23 +23,27 @@ mod open;
 mod probe;
 mod queue_pair;
 mod registration;
+mod selection;
 mod survey;
 mod sys;
 #[cfg(test)]
 mod tests;
 mod work_request;
 
+pub(crate) use addresses::HostAddresses;
 pub(crate) use async_event::AsyncEvent;
 pub use choice::VerbsOptions;
-pub(crate) use choice::{choose, DeviceChoice};
+pub(crate) use choice::{candidates, first_usable, DeviceChoice, OwnAddress};
 pub(crate) use completion::{
     Channel, CompletionKind, CompletionQueue, CompletionStatus, WorkCompletion,
 };
-pub(crate) use context::Device;
+pub(crate) use context::{Device, Limits};
 pub use error::VerbsError;
-pub(crate) use memlock::{check_memlock, locked};
+pub(crate) use memlock::{check_memlock, locked, QUEUE_BYTES};
+pub(crate) use open::check_file;
 pub(crate) use probe::{library_file, try_device, ProbedDevice};
 pub(crate) use queue_pair::{Depth, QueuePair, Remote};
 pub(crate) use registration::Registration;
-pub(crate) use survey::{device_file, survey, DevicePort};
+pub use selection::{BadSelection, DeviceSelection};
+pub(crate) use survey::{survey, DevicePort};
 pub(crate) use work_request::{ReceiveRequest, WorkOperation, WorkRequest};

@@ -46,14 +46,32 @@ pub(super) fn open_named(
     opened
 }
 
-fn file_of(device: &str) -> PathBuf {
-    let name = device_file(Path::new(SYSFS_VERBS), device);
-    Path::new("/dev/infiniband").join(name.as_deref().unwrap_or("uverbs*"))
+/// Returns the path of a device's file on the host below `root`, for messages.
+fn file_of(root: &Path, device: &str) -> PathBuf {
+    let name = device_file(&root.join("sys/class/infiniband_verbs"), device);
+    let directory = root.join("dev/infiniband");
+    directory.join(name.as_deref().unwrap_or("uverbs*"))
+}
+
+/// Checks that a device's file on the host below `root` can be opened, and returns its path. An
+/// error of the driver counts as open: libibverbs reports it better.
+///
+/// # Errors
+/// `NoFile`, `Permission`.
+pub(crate) fn check_file(root: &Path, device: &str) -> Result<String, VerbsError> {
+    let file = file_of(root, device);
+    let opened = File::options().read(true).write(true).open(&file);
+    let (device, path) = (device.to_owned(), file.display().to_string());
+    match opened.map_err(|error| error.kind()) {
+        Err(io::ErrorKind::NotFound) => Err(VerbsError::NoFile { device, path }),
+        Err(io::ErrorKind::PermissionDenied) => Err(VerbsError::Permission { device, path }),
+        _ => Ok(path),
+    }
 }
 
 /// Returns why libibverbs does not list a device of sysfs: it leaves out those without a file.
 fn unlisted(device: &str) -> VerbsError {
-    let (device, path) = (device.to_owned(), file_of(device));
+    let (device, path) = (device.to_owned(), file_of(Path::new("/"), device));
     if path.exists() {
         VerbsError::NoProvider { device }
     } else {
@@ -65,7 +83,7 @@ fn unlisted(device: &str) -> VerbsError {
 /// Returns why a device cannot be opened. libibverbs does not keep `errno` in every version, so the
 /// file is asked as well.
 fn unopened(device: &str, source: io::Error) -> VerbsError {
-    let path = file_of(device);
+    let path = file_of(Path::new("/"), device);
     let denied = |kind| kind == io::ErrorKind::PermissionDenied;
     let asked = || File::options().read(true).write(true).open(&path);
     let device = device.to_owned();

@@ -1,13 +1,19 @@
-//! Tries the library and the device for a diagnosis.
+//! Finds the device that works, by trying.
 
-use super::choice::VerbsOptions;
-use super::context::Device;
+use super::addresses::HostAddresses;
+use super::choice::{candidates, first_usable, DeviceChoice, OwnAddress, VerbsOptions};
+use super::completion::{Channel, CompletionQueue};
+use super::context::{Device, Limits};
 use super::error::VerbsError;
 use super::library::library;
+use super::queue_pair::{Depth, QueuePair};
+use super::survey::survey;
 use super::sys::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND};
+use faro_secure::Protection;
 use std::ffi::c_int;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes that are registered for a try: a page of every architecture.
 const TRY: usize = 64 << 10;
@@ -18,8 +24,44 @@ pub(crate) struct ProbedDevice {
     pub(crate) mtu: u32,
     /// True if memory can be registered without being pinned.
     pub(crate) on_demand: bool,
-    /// The network interface behind it, if there is one.
-    pub(crate) interface: String,
+    pub(crate) choice: DeviceChoice,
+    pub(crate) limits: Limits,
+}
+
+impl Device {
+    /// Opens the first of the host's devices that works.
+    ///
+    /// # Errors
+    /// What is missing, and what to do.
+    pub(crate) fn open(options: &VerbsOptions, near: IpAddr) -> Result<Arc<Self>, VerbsError> {
+        Self::open_for(options, near, Protection::Clear)
+    }
+
+    /// Opens a device like `open`. If bytes are sealed, no peer gets a right to any memory that is
+    /// registered with the device.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub(crate) fn open_for(
+        options: &VerbsOptions,
+        near: IpAddr,
+        protection: Protection,
+    ) -> Result<Arc<Self>, VerbsError> {
+        // The survey comes first, so that the error on a host without devices names the missing device and
+        // not a missing library.
+        let root = Path::new("/");
+        let own = OwnAddress {
+            ip: near,
+            host: &HostAddresses::of(root),
+        };
+        let choices = candidates(&survey(root), options, own)?;
+        let symbols = library()?;
+        first_usable(choices, |choice| {
+            let device = Self::open_choice(symbols, choice, protection)?;
+            check_queue_pair(&device)?;
+            Ok(device)
+        })
+    }
 }
 
 /// Opens the device that [`Device::open`] chooses, and registers memory.
@@ -32,10 +74,33 @@ pub(crate) fn try_device(options: &VerbsOptions, near: IpAddr) -> Result<ProbedD
     registers(&device, pinned)?;
     let on_demand = pinned | IBV_ACCESS_ON_DEMAND;
     Ok(ProbedDevice {
-        mtu: 128 << device.address().mtu.min(5),
+        mtu: device.address().mtu_bytes(),
         on_demand: registers(&device, on_demand).is_ok(),
-        interface: device.choice.gid.interface.clone(),
+        choice: device.choice.clone(),
+        limits: device.limits(),
     })
+}
+
+/// Makes a reliable connected queue pair, which not every device has (EFA), and destroys it.
+///
+/// # Errors
+/// `NoQueuePair`, and what the device's completion queues refuse.
+pub(super) fn check_queue_pair(device: &Arc<Device>) -> Result<(), VerbsError> {
+    let least = Depth {
+        send: 1,
+        receive: 1,
+        reads: 1,
+    };
+    let channel = Channel::new(device)?;
+    let completions = CompletionQueue::new(device, &channel, least.send + least.receive)?;
+    match QueuePair::new(device, &completions, least) {
+        Ok(_) => Ok(()),
+        Err(VerbsError::Call { source, .. }) => Err(VerbsError::NoQueuePair {
+            device: device.choice.device.clone(),
+            source,
+        }),
+        Err(error) => Err(error),
+    }
 }
 
 fn registers(device: &Device, access: u32) -> Result<(), VerbsError> {

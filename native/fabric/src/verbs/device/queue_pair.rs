@@ -1,6 +1,6 @@
 //! Reliable connected queue pairs.
 
-use super::choice::VerbsOptions;
+use super::choice::{PortAddress, VerbsOptions};
 use super::completion::CompletionQueue;
 use super::context::Device;
 use super::error::VerbsError;
@@ -144,6 +144,15 @@ impl QueuePair {
     pub(crate) fn number(&self) -> u32 {
         // SAFETY: the queue pair lives; its number never changes.
         unsafe { (*self.queue.as_ptr()).qp_num }
+    }
+
+    /// Returns the address at which the peer finds this side.
+    pub(crate) fn address(&self) -> PortAddress {
+        self.device.address()
+    }
+
+    pub(crate) fn is_of(&self, device: &Arc<Device>) -> bool {
+        Arc::ptr_eq(&self.device, device)
     }
 
     pub(crate) fn depth(&self) -> Depth {

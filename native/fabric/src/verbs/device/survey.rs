@@ -1,5 +1,9 @@
 //! Lists the host's RDMA ports from sysfs; needs neither the library nor permission.
+//!
+//! In a container sysfs shows every RDMA device of the host, also those whose file or network
+//! interface the container does not have.
 
+use std::cmp::Ordering;
 use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::Path;
@@ -25,6 +29,45 @@ impl Gid {
     }
 }
 
+/// What a port speaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PortKind {
+    /// RoCE, if the port has an address of its second version.
+    Ethernet,
+    InfiniBand,
+    /// RDMA over TCP, which has no GIDs and connects in another way.
+    Iwarp,
+    /// A node type without reliable connected queue pairs, such as that of AWS's EFA.
+    Other {
+        node: String,
+    },
+}
+
+impl PortKind {
+    /// `node` is `1: CA` for RoCE and InfiniBand, `4: RNIC` for iWARP, `7: unspecified` for EFA.
+    fn of(node: &str, layer: &str) -> Self {
+        match node.split(": ").last().unwrap_or_default() {
+            "" | "CA" if layer == "Ethernet" => Self::Ethernet,
+            "" | "CA" => Self::InfiniBand,
+            "RNIC" => Self::Iwarp,
+            other => Self::Other {
+                node: other.to_owned(),
+            },
+        }
+    }
+}
+
+impl std::fmt::Display for PortKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ethernet => f.write_str("Ethernet"),
+            Self::InfiniBand => f.write_str("InfiniBand"),
+            Self::Iwarp => f.write_str("iWARP"),
+            Self::Other { node } => write!(f, "of node type {node:?}"),
+        }
+    }
+}
+
 /// One port of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DevicePort {
@@ -33,12 +76,11 @@ pub(crate) struct DevicePort {
     pub(crate) active: bool,
     /// The state's name, for people.
     pub(crate) state: String,
-    pub(crate) ethernet: bool,
-    /// True if it has another protocol (RDMA over TCP), which has no GIDs and connects in another
-    /// way.
-    pub(crate) iwarp: bool,
+    pub(crate) kind: PortKind,
     /// The GIDs that are not empty, in order.
     pub(crate) gids: Vec<Gid>,
+    /// The port's network interfaces in this network namespace.
+    pub(crate) interfaces: Vec<String>,
 }
 
 impl DevicePort {
@@ -52,28 +94,51 @@ fn read(path: &Path) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
+/// Returns the names in a directory, with the numbers in them in their order: mlx5_2, mlx5_10.
 fn names(path: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(path)
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .collect();
-    names.sort_by_key(|name| (name.parse::<u32>().unwrap_or(u32::MAX), name.clone()));
+    names.sort_by(|a, b| in_natural_order(a, b));
     names
 }
 
-/// Returns all ports under a root such as `/sys/class/infiniband`. Unreadable entries count as
-/// missing.
+/// Compares runs of digits as numbers and all else as text.
+fn in_natural_order(a: &str, b: &str) -> Ordering {
+    let (mut rest_a, mut rest_b) = (a, b);
+    while !rest_a.is_empty() && !rest_b.is_empty() {
+        let ((run_a, after_a), (run_b, after_b)) = (first_run(rest_a), first_run(rest_b));
+        let order = match (run_a.parse::<u64>(), run_b.parse::<u64>()) {
+            (Ok(a), Ok(b)) => a.cmp(&b),
+            _ => run_a.cmp(run_b),
+        };
+        if order != Ordering::Equal {
+            return order;
+        }
+        (rest_a, rest_b) = (after_a, after_b);
+    }
+    // Equal numbers may be written differently.
+    rest_a.len().cmp(&rest_b.len()).then_with(|| a.cmp(b))
+}
+
+/// Splits after the digits, or after the other characters, that a text begins with.
+fn first_run(text: &str) -> (&str, &str) {
+    let digits = text.starts_with(|c: char| c.is_ascii_digit());
+    let end = text.find(|c: char| c.is_ascii_digit() != digits);
+    text.split_at(end.unwrap_or(text.len()))
+}
+
+/// Returns all ports of the host below `root`, which is `/` for this one. Unreadable entries count
+/// as missing.
 pub(crate) fn survey(root: &Path) -> Vec<DevicePort> {
+    let class = root.join("sys/class");
     let mut ports = Vec::new();
-    for device in names(root) {
-        // "1: CA" of RoCE and InfiniBand, "4: RNIC" of iWARP.
-        let node = read(&root.join(&device).join("node_type")).unwrap_or_default();
-        let iwarp = node.ends_with("RNIC");
-        let path = root.join(&device).join("ports");
-        for number in names(&path) {
+    for device in names(&class.join("infiniband")) {
+        for number in names(&class.join("infiniband").join(&device).join("ports")) {
             let Ok(index) = number.parse() else { continue };
-            ports.push(port(&path.join(&number), &device, index, iwarp));
+            ports.push(port(&class, &device, index));
         }
     }
     ports
@@ -92,22 +157,45 @@ pub(crate) fn device_file(verbs: &Path, device: &str) -> Option<String> {
     names(verbs).into_iter().find(of)
 }
 
-fn port(path: &Path, device: &str, number: u8, iwarp: bool) -> DevicePort {
+fn port(class: &Path, device: &str, number: u8) -> DevicePort {
+    let entry = class.join("infiniband").join(device);
+    let path = entry.join("ports").join(number.to_string());
     // "4: ACTIVE"
     let state = read(&path.join("state")).unwrap_or_default();
     let state = state.split(": ").last().unwrap_or_default().to_owned();
+    let of = |file: &Path| read(file).unwrap_or_default();
+    let gids: Vec<Gid> = names(&path.join("gids"))
+        .iter()
+        .filter_map(|index| gid(&path, index))
+        .collect();
     DevicePort {
         device: device.to_owned(),
         number,
         active: state == "ACTIVE",
         state,
-        ethernet: read(&path.join("link_layer")).is_some_and(|layer| layer == "Ethernet"),
-        iwarp,
-        gids: names(&path.join("gids"))
-            .iter()
-            .filter_map(|index| gid(path, index))
-            .collect(),
+        kind: PortKind::of(&of(&entry.join("node_type")), &of(&path.join("link_layer"))),
+        interfaces: interfaces(class, &entry, number, &gids),
+        gids,
     }
+}
+
+/// Returns the network interfaces of a port. Those of its GIDs may be of another network namespace,
+/// which has other entries in `net`; those beside the device (IPoIB has no others) are of this one.
+fn interfaces(class: &Path, entry: &Path, number: u8, gids: &[Gid]) -> Vec<String> {
+    let beside = entry.join("device/net");
+    let of_port = |name: &String| {
+        let port: Option<u32> =
+            read(&beside.join(name).join("dev_port")).and_then(|n| n.parse().ok());
+        port == Some(u32::from(number) - 1)
+    };
+    let mut found: Vec<String> = names(&beside).into_iter().filter(of_port).collect();
+    for gid in gids {
+        let (name, here) = (&gid.interface, class.join("net").join(&gid.interface));
+        if !name.is_empty() && !found.contains(name) && here.exists() {
+            found.push(name.clone());
+        }
+    }
+    found
 }
 
 fn gid(port: &Path, index: &str) -> Option<Gid> {

@@ -1,6 +1,9 @@
-//! Choice and survey on trees that look like `/sys/class/infiniband`.
+//! Choice and survey on trees that look like a host's `/sys`.
+//!
+//! `diagnose/hosts_test.rs` has whole hosts.
 
-use super::choice::{choose, VerbsOptions};
+use super::addresses::HostAddresses;
+use super::choice::{candidates, first_usable, DeviceChoice, OwnAddress, VerbsOptions};
 use super::error::VerbsError;
 use super::survey::{device_file, has_gid, survey, DevicePort};
 use std::fs;
@@ -25,7 +28,7 @@ impl DeviceTree {
     }
 
     fn port(&self, device: &str, port: u8, state: &str, layer: &str, gids: &[(&str, &str)]) {
-        let at = format!("{device}/ports/{port}");
+        let at = format!("{INFINIBAND}/{device}/ports/{port}");
         self.put(&format!("{at}/state"), state);
         self.put(&format!("{at}/link_layer"), layer);
         for (index, (gid, kind)) in gids.iter().enumerate() {
@@ -48,6 +51,28 @@ impl Drop for DeviceTree {
     }
 }
 
+/// Where RDMA devices are in a tree.
+const INFINIBAND: &str = "sys/class/infiniband";
+
+/// Chooses on a host without network interfaces.
+fn choose(
+    ports: &[DevicePort],
+    options: &VerbsOptions,
+    ip: IpAddr,
+) -> Result<DeviceChoice, VerbsError> {
+    first(ports, options, ip, &HostAddresses::default())
+}
+
+fn first(
+    ports: &[DevicePort],
+    options: &VerbsOptions,
+    ip: IpAddr,
+    host: &HostAddresses,
+) -> Result<DeviceChoice, VerbsError> {
+    let all = candidates(ports, options, OwnAddress { ip, host })?;
+    Ok(all.into_iter().next().unwrap())
+}
+
 const EMPTY: (&str, &str) = ("0000:0000:0000:0000:0000:0000:0000:0000", "");
 const LOCAL: (&str, &str) = ("fe80:0000:0000:0000:0200:00ff:fe00:0001", "RoCE v2");
 const V1: (&str, &str) = ("0000:0000:0000:0000:0000:ffff:0a00:0001", "IB/RoCE v1");
@@ -60,7 +85,7 @@ fn ip(text: &str) -> IpAddr {
 
 fn wishing(device: &str) -> VerbsOptions {
     VerbsOptions {
-        device: Some(device.to_owned()),
+        device: Some(device.parse().unwrap()),
         ..VerbsOptions::default()
     }
 }
@@ -188,14 +213,14 @@ fn an_index_that_no_address_vector_can_name_is_passed_over() {
 fn iwarp_is_not_roce() {
     let tree = DeviceTree::new("iwarp");
     tree.port("siw0", 1, "4: ACTIVE", "Ethernet", &[V2]);
-    tree.put("siw0/node_type", "4: RNIC");
+    tree.put(&format!("{INFINIBAND}/siw0/node_type"), "4: RNIC");
     let near = ip("10.0.0.1");
     let text = choose(&tree.ports(), &VerbsOptions::default(), near)
         .unwrap_err()
         .to_string();
-    assert!(text.contains("iWARP: siw0:1"), "{text}");
+    assert!(text.contains("siw0:1 is iWARP"), "{text}");
     tree.port("rxe1", 1, "4: ACTIVE", "Ethernet", &[OTHER]);
-    tree.put("rxe1/node_type", "1: CA");
+    tree.put(&format!("{INFINIBAND}/rxe1/node_type"), "1: CA");
     let choice = choose(&tree.ports(), &VerbsOptions::default(), near).unwrap();
     assert_eq!(choice.device, "rxe1");
 }
@@ -205,12 +230,13 @@ fn an_address_is_looked_for_at_its_index() {
     let tree = DeviceTree::new("gid");
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V2]);
     let gid = tree.ports()[0].gids[1].clone();
-    assert!(has_gid(&tree.0, "a", 1, &gid));
-    assert!(!has_gid(&tree.0, "a", 2, &gid));
+    let root = tree.0.join(INFINIBAND);
+    assert!(has_gid(&root, "a", 1, &gid));
+    assert!(!has_gid(&root, "a", 2, &gid));
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V1]);
-    assert!(!has_gid(&tree.0, "a", 1, &gid), "another kind");
+    assert!(!has_gid(&root, "a", 1, &gid), "another kind");
     tree.port("a", 1, "4: ACTIVE", "Ethernet", &[V2, EMPTY]);
-    assert!(!has_gid(&tree.0, "a", 1, &gid), "another index");
+    assert!(!has_gid(&root, "a", 1, &gid), "another index");
 }
 
 #[test]
@@ -244,4 +270,98 @@ fn what_mends_an_error_stands_in_it() {
     let source = std::io::Error::from_raw_os_error(12);
     let text = VerbsError::Register { bytes: 42, source }.to_string();
     assert!(text.contains("42") && text.contains("ulimit -l"), "{text}");
+}
+
+#[test]
+fn numbers_in_names_are_in_their_order() {
+    let tree = DeviceTree::new("order");
+    for device in ["mlx5_10", "mlx5_2", "mlx5_bond_0", "mlx5_02", "mlx4_3"] {
+        tree.port(device, 1, "4: ACTIVE", "Ethernet", &[OTHER]);
+    }
+    let devices: Vec<String> = tree.ports().into_iter().map(|port| port.device).collect();
+    assert_eq!(
+        devices,
+        ["mlx4_3", "mlx5_02", "mlx5_2", "mlx5_10", "mlx5_bond_0"]
+    );
+}
+
+#[test]
+fn a_list_is_an_order_and_a_subnet_names_ports() {
+    let tree = DeviceTree::new("list");
+    tree.port("a", 1, "4: ACTIVE", "Ethernet", &[LOCAL, V2]);
+    tree.port("b", 1, "4: ACTIVE", "Ethernet", &[LOCAL, OTHER]);
+    tree.port("c", 1, "1: DOWN", "Ethernet", &[LOCAL, OTHER]);
+    let ports = tree.ports();
+    let order = |text: &str| -> Vec<String> {
+        let own = OwnAddress {
+            ip: ip("10.0.0.1"),
+            host: &HostAddresses::default(),
+        };
+        let all = candidates(&ports, &wishing(text), own).unwrap();
+        all.iter().map(DeviceChoice::name).collect()
+    };
+    assert_eq!(order("a,b"), ["a:1", "b:1"]);
+    assert_eq!(order("c,b:1,a"), ["b:1", "a:1"]);
+    assert_eq!(order("b,no_such_device"), ["b:1"]);
+    assert_eq!(order("10.1.0.0/16"), ["b:1"]);
+    assert_eq!(order("10.1.0.0/16,10.0.0.0/8"), ["b:1", "a:1"]);
+    let choice = choose(&ports, &wishing("10.1.0.0/16"), ip("10.0.0.1")).unwrap();
+    assert_eq!(choice.gid.index, 1);
+    assert_eq!(choice.why, "10.1.0.0/16 was asked for");
+    let text = choose(&ports, &wishing("10.9.0.0/16"), ip("10.0.0.1"))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        text.contains("\"10.9.0.0/16\"") && text.contains("a:1, b:1, c:1"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_first_device_that_opens_is_used() {
+    let tree = DeviceTree::new("first");
+    for device in ["a", "b", "c"] {
+        tree.port(device, 1, "4: ACTIVE", "Ethernet", &[OTHER]);
+    }
+    let host = HostAddresses::default();
+    let own = OwnAddress {
+        ip: ip("10.0.0.1"),
+        host: &host,
+    };
+    let all = || candidates(&tree.ports(), &VerbsOptions::default(), own).unwrap();
+    let refused = |device: &str| VerbsError::NoProvider {
+        device: device.to_owned(),
+    };
+    let opened = first_usable(all(), |choice| match choice.device.as_str() {
+        "b" => Ok(choice),
+        other => Err(refused(other)),
+    });
+    let opened = opened.unwrap();
+    assert_eq!(opened.device, "b");
+    assert!(
+        opened
+            .why
+            .contains("; passed over: a:1 (libibverbs has no driver"),
+        "{}",
+        opened.why
+    );
+    let mut tried = Vec::new();
+    let failed = first_usable(all(), |choice| -> Result<(), VerbsError> {
+        tried.push(choice.device.clone());
+        Err(refused(&choice.device))
+    });
+    assert_eq!(tried, ["a", "b", "c"]);
+    let text = failed.unwrap_err().to_string();
+    assert!(
+        text.starts_with("libibverbs has no driver for RDMA device a"),
+        "{text}"
+    );
+    assert!(
+        text.contains("device b;") && text.contains("device c;"),
+        "{text}"
+    );
+    let one = first_usable(all()[..1].to_vec(), |_| -> Result<(), VerbsError> {
+        Err(refused("a"))
+    });
+    assert!(matches!(one, Err(VerbsError::NoProvider { .. })), "{one:?}");
 }

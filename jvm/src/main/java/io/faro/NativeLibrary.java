@@ -170,7 +170,8 @@ final class NativeLibrary {
   }
 
   private static String textOf(File file, UnsatisfiedLinkError error) {
-    return String.valueOf(error.getMessage()).replace(file.getPath() + ": ", "").replace(file.getPath(), file.getName());
+    String text = String.valueOf(error.getMessage());
+    return text.replace(file.getPath() + ": ", "").replace(file.getPath(), file.getName());
   }
 
   /** {@code name}: of the file, as it is for all executors. */

@@ -86,6 +86,22 @@ fn an_address_that_goes_is_told() {
 
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
+fn the_mtu_follows_the_link() {
+    if !in_guest() {
+        return;
+    }
+    let bench = DeviceBench::new();
+    let before = std::fs::read_to_string("/sys/class/net/eth0/mtu").unwrap();
+    assert_eq!(bench.device.address().mtu_bytes(), 4096);
+    run("ip link set dev eth0 mtu 1500");
+    let during = bench.device.address().mtu_bytes();
+    run(&format!("ip link set dev eth0 mtu {}", before.trim()));
+    assert_eq!(during, 1024);
+    assert_eq!(bench.device.address().mtu_bytes(), 4096);
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
 fn a_device_that_cannot_be_opened_says_which_file() {
     if !in_guest() {
         return;

@@ -165,11 +165,15 @@ public final class FaroKeys {
           + "executor's turn goes to another. A number alone is seconds.",
       text -> millis(text, 1, 10_000));
 
+  private static final String VERBS_DEVICE_PATTERN = " *([A-Za-z0-9_.-]+(:[0-9]+)?|[0-9A-Fa-f.:]+/[0-9]{1,3}) *";
+
   static final Key<String> VERBS_DEVICE = key(
-      "verbs.device", "name", "(chosen)", "a device such as mlx5_0, or one of its ports such as mlx5_0:1",
-      "RDMA device. The default is the one whose port has the executor's address, otherwise the first active one with "
-          + "a routable address. `rdma link` lists the devices.",
-      text -> text.matches("[A-Za-z0-9_.-]+(:[0-9]+)?") ? text : null);
+      "verbs.device", "list", "(chosen)",
+      "a list of devices such as mlx5_0, ports such as mlx5_0:1 and subnets such as 10.1.0.0/16, best first",
+      "The only RDMA devices that are tried; the first that works is used. By default all are tried: first the one "
+          + "whose port or network interface has the executor's address, then InfiniBand, then those with a routable "
+          + "address. `rdma link` lists the devices.",
+      text -> text.matches("DEVICE(,DEVICE)*".replace("DEVICE", VERBS_DEVICE_PATTERN)) ? text : null);
 
   static final Key<Integer> VERBS_GID_INDEX = key(
       "verbs.gidIndex", "number", "(chosen)", "0 to 255",

@@ -9,8 +9,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
- * The table of the page whose rows are hosts with a node service ({@code faro serve}). A column is left out if it is 0 for
- * all hosts.
+ * The table of the page whose rows are hosts with a node service ({@code faro serve}). A column is left out if it is 0
+ * for all hosts.
  */
 final class ServiceTable {
   private static final String REGISTERED = "serviceRegistered";

@@ -88,12 +88,14 @@ class FaroConfTest {
         "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp", "spark.faro.staging", "planned",
         "spark.faro.service.directory", "/run/faro", "spark.faro.replicas", "2",
         "spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms",
-        "spark.faro.verbs.device", "mlx5_0:1", "spark.faro.verbs.gidIndex", "3", "spark.faro.verbs.trafficClass", "104",
+        "spark.faro.verbs.device", "mlx5_0:1,10.1.0.0/16", "spark.faro.verbs.gidIndex", "3",
+        "spark.faro.verbs.trafficClass", "104",
         "spark.faro.verbs.retryCount", "6", "spark.faro.verbs.rnrRetry", "5", "spark.faro.verbs.timeout", "16");
     Map<String, String> expected = map(
         "fabric", "verbs", "memory.limit", "1073741824", "memory.idleRelease", "300000", "request.timeout", "1500",
         "port", "7400", "bindAddress", "10.0.0.7", "regions", "odp", "staging", "planned", "exchange", "rotated",
-        "exchange.slice", "5", "verbs.device", "mlx5_0:1", "verbs.gidIndex", "3", "verbs.trafficClass", "104",
+        "exchange.slice", "5", "verbs.device", "mlx5_0:1,10.1.0.0/16", "verbs.gidIndex", "3",
+        "verbs.trafficClass", "104",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
     assertEquals(expected, new FaroConf(conf).settings);
     assertEquals(FaroKeys.ALL.size(), expected.size() + 8, "a key is missing in this test");
@@ -145,6 +147,8 @@ class FaroConfTest {
     "spark.faro.port            | http                 | 65535",
     "spark.faro.verbs.device    | mlx5 0               | mlx5_0:1",
     "spark.faro.verbs.device    | mlx5_0:one           | mlx5_0:1",
+    "spark.faro.verbs.device    | mlx5_0,              | 10.1.0.0/16",
+    "spark.faro.verbs.device    | mlx5_0/24            | 10.1.0.0/16",
     "spark.faro.verbs.gidIndex  | -1                   | 0 to 255",
     "spark.faro.verbs.gidIndex  | first                | 0 to 255",
     "spark.faro.verbs.trafficClass | 256               | 0 to 255",

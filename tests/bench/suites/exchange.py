@@ -1,0 +1,78 @@
+"""The policies of the exchange over real verbs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from results import Suite, Table, built, in_guest
+
+GUEST = Path(__file__).resolve().parents[1] / "exchange" / "guest"
+# Endpoints, rate of each link, bytes of each pair, requests of each pair.
+SETTINGS = [(4, "50mbit", 1 << 20, 4), (9, "50mbit", 1 << 19, 4), (16, "50mbit", 1 << 19, 4)]
+# There are no slow links, because only bytes and bounds are checked.
+QUICK = (4, "", 256 << 10, 2)
+
+
+def options(parser):
+    add = parser.add_argument
+    add("--binary", type=Path, help="the program `alltoall`, built (builds it)")
+    add("--repeat", type=int, default=10, help="exchanges after one that connects (10)")
+    # A lost packet costs these devices a second in which no data moves.
+    add("--slice-ms", type=int, default=2000, help="spark.faro.exchange.slice (2000)")
+
+
+def measure(chosen):
+    # The quick run is a test, so it uses the debug build of the other tests.
+    program = chosen.binary or built("faro-endpoint", "alltoall", release=not chosen.quick)
+    repeat = 7 if chosen.quick else chosen.repeat
+    for hosts, rate, size, maps in [QUICK] if chosen.quick else SETTINGS:
+        words = [GUEST, Path(program).resolve(), "--hosts", hosts, "--rounds", chosen.rounds]
+        words += ["--repeat", repeat, "--slice-ms", chosen.slice_ms, "--bytes", size]
+        words += ["--maps", maps, *(["--rate", rate] if rate else [])]
+        # The guest has one processor: with two, sixteen hosts have ended the user-mode kernel.
+        for cell in in_guest(hosts, words, 3600, cpus=1):
+            lost = cell.get("completer_retry_err", 0) + cell.get("out_of_seq_request", 0)
+            yield {**cell, "bytes of a pair": size, "exchanges": repeat + 1, "lost": lost}
+
+
+def check(records):
+    """One line for each thing that is tested, with counts as tests/softroce/suite reads them."""
+    bad = 0
+    for cell in records:
+        problems = [cell["failed"]] if "failed" in cell else []
+        others = cell["endpoints"] - 1
+        wanted = cell["exchanges"] * cell["endpoints"] * others * cell["bytes of a pair"]
+        if not problems and not cell["verbs_bytes"] == cell["bytes"] == wanted:
+            problems.append(f"{cell['verbs_bytes']} of {wanted} bytes over verbs")
+        if not problems and not (1 <= cell["active"] <= others and 1 <= cell["fan_in"] <= others):
+            problems.append(f"{cell['active']} active peers, fan-in {cell['fan_in']}")
+        print(f"{cell['policy']} {cell['endpoints']} endpoints: {'; '.join(problems) or 'ok'}")
+        bad += bool(problems)
+    print(f"{len(records) - bad} passed, {bad} failed")
+    return 1 if bad or not records else 0
+
+
+SUITES = {
+    "exchange": Suite(
+        "Measured over real verbs",
+        "Endpoints in network namespaces of one user-mode Linux guest of 1 processor, each with a "
+        "software RDMA device (rdma_rxe). All links have the same rate in both directions; the "
+        "switch port before a reader keeps 256 KiB and drops the rest. Every endpoint reads the "
+        "same amount from every other one, all at once, and checks it; the policies take turns. "
+        "*Drops* are the ports', *lost* what the devices count when packets are missing.",
+        [
+            Table(
+                "By endpoints",
+                ["endpoints", "policy"],
+                ["seconds"],
+                ["active", "fan_in", "pairs", "drops", "lost"],
+                {"to grouped": "seconds"},
+                ("policy", "grouped"),
+            )
+        ],
+        measure,
+        options,
+        check=check,
+        folder="design/scaling",
+    )
+}

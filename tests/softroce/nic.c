@@ -1,0 +1,107 @@
+// A NIC that this machine does not have: LD_PRELOAD=nic.so NIC=LIST program.
+//
+// Faro looks the functions of libibverbs up with dlvsym. This library answers some of them with
+// wrappers, which give the answers that another device would give. Below them is a real device (rxe
+// in the guest). LIST is of these, with commas; DEVICE is a name such as rxe1:
+//
+//   norc=DEVICE    it makes no reliable connected queue pair: EOPNOTSUPP, as AWS's EFA
+//   noreads=DEVICE max_qp_rd_atom and max_qp_init_rd_atom are 0
+//   nopairs=DEVICE ibv_create_qp: ENOMEM, as with too little locked memory or all queue pairs in use
+//   qps=N          max_qp is N
+//   hold=PATH      connecting a queue pair (RTR) waits while PATH is there, and makes PATH.held: a peer
+//                  whose neighbour is looked for
+//   log            the calls go to stderr
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LOG(...) do { if (asked("log")) fprintf(stderr, "nic: " __VA_ARGS__); } while (0)
+
+// The value behind NAME= in the list, or "" without a value; NULL: it is not in the list. The value
+// ends at a comma.
+static const char *asked(const char *name) {
+  size_t length = strlen(name);
+  for (const char *at = getenv("NIC"); at && *at; at = *at == ',' ? at + 1 : NULL) {
+    size_t part = strcspn(at, ",");
+    if (part >= length && !strncmp(at, name, length)) {
+      if (part == length) return "";
+      if (at[length] == '=') return at + length + 1;
+    }
+    at += part;
+    if (!*at) break;
+  }
+  return NULL;
+}
+
+static int is_for(const char *name, struct ibv_context *context) {
+  const char *device = asked(name);
+  size_t length = device ? strcspn(device, ",") : 0;
+  const char *own = context->device->name;
+  return device && strlen(own) == length && !strncmp(own, device, length);
+}
+
+static struct ibv_qp *(*real_create_qp)(struct ibv_pd *, struct ibv_qp_init_attr *);
+static int (*real_modify_qp)(struct ibv_qp *, struct ibv_qp_attr *, int);
+static int (*real_query_device)(struct ibv_context *, struct ibv_device_attr *);
+
+static struct ibv_qp *create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *wanted) {
+  LOG("create_qp on %s, type %d, %u to send\n", domain->context->device->name, wanted->qp_type,
+      wanted->cap.max_send_wr);
+  if (wanted->qp_type == IBV_QPT_RC && is_for("norc", domain->context)) {
+    errno = EOPNOTSUPP;
+    return NULL;
+  }
+  if (is_for("nopairs", domain->context)) {
+    errno = ENOMEM;
+    return NULL;
+  }
+  return real_create_qp(domain, wanted);
+}
+
+static int modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *wanted, int mask) {
+  const char *list = asked("hold");
+  if (list && mask & IBV_QP_STATE && wanted->qp_state == IBV_QPS_RTR) {
+    char path[256], held[264];
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(list, ","), list);
+    snprintf(held, sizeof held, "%s.held", path);
+    while (!access(path, F_OK)) {
+      close(open(held, O_CREAT | O_WRONLY, 0600));
+      usleep(1000);
+    }
+  }
+  return real_modify_qp(pair, wanted, mask);
+}
+
+static int query_device(struct ibv_context *context, struct ibv_device_attr *found) {
+  int code = real_query_device(context, found);
+  LOG("query_device of %s: max_qp %d\n", context->device->name, found->max_qp);
+  if (is_for("noreads", context)) found->max_qp_rd_atom = found->max_qp_init_rd_atom = 0;
+  const char *pairs = asked("qps");
+  if (pairs) found->max_qp = atoi(pairs);
+  return code;
+}
+
+void *dlvsym(void *library, const char *name, const char *version) {
+  static void *(*real)(void *, const char *, const char *);
+  if (!real) real = (void *(*)(void *, const char *, const char *))dlsym(RTLD_NEXT, "dlvsym");
+  void *found = real(library, name, version);
+  if (found && !strcmp(name, "ibv_create_qp")) {
+    real_create_qp = found;
+    return create_qp;
+  }
+  if (found && !strcmp(name, "ibv_modify_qp")) {
+    real_modify_qp = found;
+    return modify_qp;
+  }
+  if (found && !strcmp(name, "ibv_query_device")) {
+    real_query_device = found;
+    return query_device;
+  }
+  return found;
+}
