@@ -23,7 +23,7 @@ SCENARIOS = [
         "smoke",
         [
             *("groupByKey", "sortByKey", "someTinyBlocks", "emptyPartitions"),
-            *("sqlAggregate", "sqlJoin", "sqlWindow", "sorts"),
+            *("sqlAggregate", "sqlJoin", "sqlWindow", "sortsOfJoins"),
             *AQE,
             *("rowTypes", "killBetweenStages"),
         ],

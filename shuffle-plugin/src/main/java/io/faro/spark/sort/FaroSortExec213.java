@@ -54,6 +54,22 @@ public final class FaroSortExec213 extends SortExec {
     return new FaroSortExec213(productElement(0), global(), child, testSpillFrequency(), body);
   }
 
+  /** Spark keeps a node whose replacement is equal to it, so this one is not equal to Spark's of the same order. */
+  @Override
+  public boolean equals(Object other) {
+    return canEqual(other) && super.equals(other);
+  }
+
+  @Override
+  public int hashCode() {
+    return super.hashCode();
+  }
+
+  @Override
+  public boolean canEqual(Object other) {
+    return other instanceof FaroSortExec213;
+  }
+
   /** Spark's own way looks for a constructor with the arguments of its node. */
   @Override
   public SparkPlan makeCopy(Object[] arguments) {

@@ -50,6 +50,12 @@ public class SortExec extends SparkPlan {
   public native SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children);
 
   @Override
+  public native boolean equals(Object other);
+
+  @Override
+  public native int hashCode();
+
+  @Override
   public native boolean canEqual(Object other);
 
   @Override
