@@ -91,9 +91,9 @@ def test_each_test_of_a_device_is_in_a_case(monkeypatch):
             return package, test
 
         def program(self, kind, name):
-            return kind, name
+            return f"{kind} {name}"
 
-    firsts = [case.command(Built())[0] for case in suite.CASES]
+    words = [word for case in suite.CASES for word in case.command(Built())]
     programs = set()
     for source in (suite.ROOT / "native").glob("*/**/*.rs"):
         if re.search(r'ignore = "needs .*RDMA|^over_every_fabric!', source.read_text(), re.M):
@@ -101,7 +101,7 @@ def test_each_test_of_a_device_is_in_a_case(monkeypatch):
             test = rest[0].removesuffix(".rs") if folder == "tests" else None
             programs.add((f"faro-{package}", test))
     # `support` is the macro, which other programs use.
-    cases = {first for first in firsts if isinstance(first, tuple)}
+    cases = {word for word in words if isinstance(word, tuple)}
     assert cases == programs - {("faro-endpoint", "support")}
 
 
