@@ -83,7 +83,7 @@ class FaroConfTest {
         "spark.faro.enabled", "false",
         "spark.faro.fabric", "verbs", "spark.faro.fallback", "never", "spark.faro.reader", "spark",
         "spark.faro.writer", "spark", "spark.faro.rowBlocks", "false", "spark.faro.security", "required",
-        "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
+        "spark.faro.sort", "true", "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
         "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400",
         "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp", "spark.faro.staging", "planned",
         "spark.faro.service.directory", "/run/faro", "spark.faro.replicas", "2",
@@ -98,7 +98,7 @@ class FaroConfTest {
         "verbs.trafficClass", "104",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
     assertEquals(expected, new FaroConf(conf).settings);
-    assertEquals(FaroKeys.ALL.size(), expected.size() + 8, "a key is missing in this test");
+    assertEquals(FaroKeys.ALL.size(), expected.size() + 9, "a key is missing in this test");
   }
 
   @Test
