@@ -55,7 +55,7 @@ KB, MB = 1 << 10, 1 << 20
 # Each shape has enough map outputs to fill a request with blocks of one reduce partition, and about
 # 200 MB.
 ALL = [
-    # A1 of the Spark workloads has 400 x 400 blocks, of which a reduce task asks a peer for 200.
+    # A1 of the Spark workloads has 400 x 400 blocks, and a reduce task asks a peer for 200 of them.
     _shape(0, "A1", 400, 400, 200, most=200),
     _shape(1, "1 KB", 1000, 100, KB),
     _shape(2, "4 KB", 1000, 50, 4 * KB),

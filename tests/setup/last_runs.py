@@ -47,7 +47,7 @@ def no_documents(paths: list[str]) -> list[str]:
 
 def state() -> State:
     words = ["status", "--porcelain", "--untracked-files=all", "--no-renames"]
-    # What git says begins with the two letters of the first file, of which one may be a space.
+    # Git's output begins with two letters for the first file; one of them may be a space.
     changed = no_documents([line[2:].strip() for line in git(*words).splitlines()])
     return State(git("rev-parse", "--short=12", "HEAD") or "unknown", tuple(changed))
 

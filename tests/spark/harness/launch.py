@@ -449,7 +449,7 @@ def drive(command, environment, place, limit=guard.CEILING, marks=False):
         driver = start_group(
             command, stdin=subprocess.DEVNULL, stdout=out, env=environment, cwd=place
         )
-        # Nobody waits for an application that is interrupted.
+        # An interrupted application is not waited for.
         grace = 0
         try:
             silence = guard.SILENCE if marks else limit

@@ -266,7 +266,7 @@ impl FetchService {
         self.issue(net, connection, request);
     }
 
-    /// Grants memory to the attempts that wait for it, in order, until there is none.
+    /// Grants memory to waiting attempts in order, until no memory or no attempt is left.
     fn grant_memory(&mut self, net: &mut Net) {
         let mut round = self.arena.begin_round(&self.attempts);
         while let Some(id) = self.arena.next(&mut round) {

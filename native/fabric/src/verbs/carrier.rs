@@ -140,7 +140,7 @@ impl Driver for Verbs {
     }
 
     fn take_events(&mut self) -> Vec<DeviceReport> {
-        // What is connected is taken by `check`.
+        // `check` takes the queue pairs that were connected.
         let [channel, events, _] = std::mem::take(&mut self.signalled);
         if channel {
             self.tally.wakeups += 1;

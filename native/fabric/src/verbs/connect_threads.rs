@@ -118,7 +118,7 @@ impl ConnectThreads {
                     queue_pair,
                     result,
                 };
-                // Whoever would take it is gone, so it ends here.
+                // If the receiver was dropped, the queue pair is destroyed here.
                 drop(done.send(result));
                 if let Err(error) = rustix::io::write(event.as_fd(), &1u64.to_ne_bytes()) {
                     log::error!("cannot wake the progress thread: {error}");

@@ -9,7 +9,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import scala.collection.Seq;
 import scala.util.Properties;
 
-/** What has another signature in each version of Scala: there {@code Seq} is another type. */
+/** Calls methods whose signature differs between versions of Scala, because {@code Seq} is another type. */
 final class SortNodes {
   private SortNodes() {}
 

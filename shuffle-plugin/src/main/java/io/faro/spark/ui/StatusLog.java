@@ -27,8 +27,9 @@ final class StatusLog {
   private final LongSupplier nanos;
   /** The state of the last tick, and of the last line; null if there was none. */
   @Nullable private Map<String, Integer> seen;
-  @Nullable private Map<String, Integer> logged;
-  private String loggedText = "";
+  /** The last line, empty before the first, and whether Faro did not run somewhere then. */
+  private String logged = "";
+  private boolean hadProblems;
   private long loggedNanos;
   /** What was logged last, by counter. */
   private final Map<String, Long> sums = new HashMap<>();
@@ -44,8 +45,8 @@ final class StatusLog {
     boolean lasts = now.problems().equals(seen);
     seen = now.isEmpty() ? null : now.problems();
     // Executors that come and go are no news where Faro runs on all of them.
-    boolean isNews = now.hasProblems() || !now.problems().equals(logged);
-    if (lasts && isNews && (logged == null || nanos.getAsLong() - loggedNanos >= PAUSE_NANOS)) {
+    boolean isNews = now.hasProblems() || hadProblems || logged.isEmpty();
+    if (lasts && isNews && (logged.isEmpty() || nanos.getAsLong() - loggedNanos >= PAUSE_NANOS)) {
       log(now);
     }
     logReasons(sum);
@@ -58,9 +59,9 @@ final class StatusLog {
   }
 
   private void log(ExecutorStates now) {
-    if (!now.isEmpty() && !now.text().equals(loggedText)) {
-      logged = now.problems();
-      loggedText = now.text();
+    if (!now.isEmpty() && !now.text().equals(logged)) {
+      logged = now.text();
+      hadProblems = now.hasProblems();
       loggedNanos = nanos.getAsLong();
       if (now.hasProblems()) {
         logger.warn("Faro runs on {}", now.text());
