@@ -65,7 +65,7 @@ impl fmt::Display for VersionRange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "protocol version {peer} is not supported, this side speaks {own}: upgrade {} first",
-    self.older()
+    if self.is_peer_older() { "the peer" } else { "this side" }
 )]
 pub struct VersionGap {
     /// The versions of this side.
@@ -75,11 +75,9 @@ pub struct VersionGap {
 }
 
 impl VersionGap {
-    fn older(&self) -> &'static str {
-        if self.peer.newest < self.own.oldest {
-            "the peer"
-        } else {
-            "this side"
-        }
+    /// Returns whether the other side is the older one.
+    #[must_use]
+    pub const fn is_peer_older(&self) -> bool {
+        self.peer.newest < self.own.oldest
     }
 }
