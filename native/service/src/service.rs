@@ -510,7 +510,6 @@ impl Service {
         let (counters, copies) = (&self.counters, &self.copying.counts);
         let figures = [
             ("applications", applications.len() as u64),
-            ("applications_limit", self.options.applications as u64),
             ("executors", totals.executors),
             ("outputs", totals.holding.outputs as u64),
             ("output_bytes", totals.holding.bytes),
@@ -531,6 +530,7 @@ impl Service {
             ("table_bytes", totals.tables),
             ("table_limit_bytes", self.options.table_bytes()),
             ("outputs_limit", self.options.outputs() as u64),
+            ("applications_limit", self.options.applications as u64),
             ("connections_passed_on_total", port.passed_on),
             ("connections_refused_total", port.refused),
             ("handshakes_failed_total", port.failed),
