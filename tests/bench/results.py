@@ -66,7 +66,7 @@ class Table:
     ratios: dict[str, str] = field(default_factory=dict)
     # The base: a key and its value, or values, of which the first that is there counts.
     base: tuple = ("side", STOCK)
-    # Records with these values only; `...`: with any but None.
+    # Leaves other records out; `...` stands for any value but None.
     only: dict = field(default_factory=dict)
     # A key whose values become columns, in a table for each figure with a row for the sum.
     across: str = ""
