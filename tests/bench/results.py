@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import time
@@ -287,7 +288,9 @@ def grid(head: list, rows: list[list]) -> str:
         "---:" if any(str(row[i])[:1] in "0123456789+-–" for row in rows) else "---"
         for i in range(len(head))
     ]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [head, align, *rows])
+    heads = [re.sub(r"_([nµ]s)$", r", \1", name.replace("_us", "_µs")) for name in head]
+    heads = [name.replace("_", " ") for name in heads]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [heads, align, *rows])
 
 
 def size(count: int) -> str:
