@@ -1,7 +1,9 @@
 package io.faro.spark.sort;
 
 import io.faro.Nullable;
+import io.faro.sort.EntryShape;
 import io.faro.sort.RowSort;
+import io.faro.spark.metrics.SortDeclineReason;
 import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -146,30 +148,31 @@ final class PagedRows extends MemoryConsumer {
   }
 
   /**
-   * Sorts the rows, which go out in their order then. Returns {@code false} if there is no memory for it. {@code
-   * ordering} compares rows that are equal as far as their keys go.
+   * Sorts the rows, which go out in their order then. Returns the reason if they are not sorted, and still as they
+   * came. {@code ordering} compares rows that are equal as far as their keys go.
    */
-  boolean sort(SortColumns columns, Supplier<BaseOrdering> ordering) {
+  @Nullable SortDeclineReason sort(SortColumns columns, Supplier<BaseOrdering> ordering) {
     endPage();
     peak = Math.max(peak, getUsed());
     long start = System.nanoTime();
     try (RowSort sort = RowSort.open(columns.key, fields, columns.end == null)) {
       for (int i = 0; i < pages.size(); i++) {
+        checkInterrupt();
         MemoryBlock page = pages.get(i);
         sort.survey(array(page), place(page), used[i]);
       }
-      sort.plan();
+      EntryShape shape = sort.plan();
       giveUpReserved();
-      LongArray first = allocate(rows * sort.words());
-      LongArray second = first == null ? null : allocate(rows * sort.words());
+      LongArray first = allocate(rows * shape.words);
+      LongArray second = first == null ? null : allocate(rows * shape.words);
       if (second == null) {
         free(first);
-        return false;
+        return SortDeclineReason.MEMORY;
       }
       peak = Math.max(peak, getUsed());
       LongArray sorted = null;
       try {
-        sorted = sort(sort, first, second, ordering);
+        sorted = sort(sort, shape, first, second, ordering);
       } finally {
         free(sorted == first ? second : first);
         if (sorted == null) {
@@ -178,27 +181,33 @@ final class PagedRows extends MemoryConsumer {
       }
       synchronized (this) {
         entries = sorted;
-        cursor = new EntryCursor(this, sorted, sort);
+        cursor = new EntryCursor(this, sorted, shape);
         remaining = rows;
       }
+    } catch (IllegalArgumentException | IllegalStateException e) {
+      LOG.warn("Faro: rows could not be sorted, Spark's own sort goes on with them", e);
+      return SortDeclineReason.FAULT;
     }
     sortNanos = System.nanoTime() - start;
-    return true;
+    return null;
   }
 
   /** Returns the one of the two arrays that has the entries in order. */
-  private LongArray sort(RowSort sort, LongArray first, LongArray second, Supplier<BaseOrdering> ordering) {
+  private LongArray sort(
+      RowSort sort, EntryShape shape, LongArray first, LongArray second, Supplier<BaseOrdering> ordering) {
     MemoryBlock one = first.memoryBlock();
     MemoryBlock two = second.memoryBlock();
-    long room = rows * sort.words() * Long.BYTES;
+    long room = rows * shape.words * Long.BYTES;
     for (int i = 0; i < pages.size(); i++) {
+      checkInterrupt();
       MemoryBlock page = pages.get(i);
       sort.encode(array(page), place(page), used[i], array(one), place(one), room);
     }
-    boolean inSecond = !pages.isEmpty() && sort.sort(array(one), place(one), array(two), place(two), room);
+    boolean inSecond = !pages.isEmpty()
+        && sort.sort(array(one), place(one), array(two), place(two), room, this::checkInterrupt);
     LongArray sorted = inSecond ? second : first;
-    if (!sort.isExact()) {
-      new TieSort(this, sort, ordering, sorted, inSecond ? first : second).sort((int) rows);
+    if (!shape.isExact) {
+      new TieSort(this, shape, ordering, sorted, inSecond ? first : second).sort((int) rows);
     }
     return sorted;
   }
@@ -319,14 +328,28 @@ final class PagedRows extends MemoryConsumer {
     SparkEnv env = SparkEnv.get();
     UnsafeSorterSpillWriter writer =
         new UnsafeSorterSpillWriter(env.blockManager(), SPILL_BUFFER_BYTES, metrics, Math.toIntExact(remaining));
-    spilled = writer.getFile();
-    RowCursor rest = cursor.copy();
-    for (long i = 0; i < remaining; i++) {
-      rest.next();
-      writer.write(rest.base, rest.offset + RowSort.ROW_HEAD_BYTES, rest.bytes, 0);
+    boolean isWhole = false;
+    try {
+      RowCursor rest = cursor.copy();
+      for (long i = 0; i < remaining; i++) {
+        rest.next();
+        writer.write(rest.base, rest.offset + RowSort.ROW_HEAD_BYTES, rest.bytes, 0);
+      }
+      writer.close();
+      isWhole = true;
+    } finally {
+      if (!isWhole) {
+        delete(writer.getFile());
+      }
     }
-    writer.close();
+    spilled = writer.getFile();
     reader = writer.getReader(env.serializerManager());
+  }
+
+  private static void delete(File file) {
+    if (!file.delete() && file.exists()) {
+      LOG.warn("{} cannot be deleted", file);
+    }
   }
 
   /** Frees all memory, and deletes what is on disk. */
@@ -365,8 +388,8 @@ final class PagedRows extends MemoryConsumer {
     } catch (IOException e) {
       LOG.warn("{} cannot be closed", file, e);
     }
-    if (file != null && !file.delete() && file.exists()) {
-      LOG.warn("{} cannot be deleted", file);
+    if (file != null) {
+      delete(file);
     }
   }
 
