@@ -40,6 +40,7 @@ final class PagedRows extends MemoryConsumer {
   /** Two longs for each of them are an array. Sums of these positions are ints too. */
   private static final long MAX_ROWS = 1 << 29;
   private static final int SPILL_BUFFER_BYTES = 32 << 10;
+  private static final int FEW_PAGES = 2;
 
   private final TaskContext context;
   private final int fields;
@@ -227,13 +228,20 @@ final class PagedRows extends MemoryConsumer {
     }
   }
 
-  /** The rows go out as they came. */
-  void unsorted() {
+  /**
+   * The rows go out as they came. The page of the row that is out cannot be freed for the one who takes it: where there
+   * is hardly another page, all rows go to disk first.
+   */
+  void unsorted() throws IOException {
     endPage();
     giveUpReserved();
     synchronized (this) {
       cursor = new PageCursor(this);
       remaining = rows;
+    }
+    long usual = context.taskMemoryManager().pageSizeBytes();
+    if (pages.size() <= FEW_PAGES || pages.stream().anyMatch(page -> page.size() > usual)) {
+      moveToDisk();
     }
   }
 
@@ -296,11 +304,20 @@ final class PagedRows extends MemoryConsumer {
 
   @Override
   public long spill(long size, MemoryConsumer trigger) throws IOException {
+    long bytes = trigger == this ? 0 : moveToDisk();
+    if (bytes > 0) {
+      LOG.info("Faro: rows that were sorted moved to disk, {} bytes of memory are free for another operator", bytes);
+    }
+    return bytes;
+  }
+
+  /** Returns how much memory is free then. While rows come in, it is none. */
+  private long moveToDisk() throws IOException {
     List<MemoryBlock> freed = new ArrayList<>();
     LongArray array;
     ShuffleWriteMetrics written = new ShuffleWriteMetrics();
     synchronized (this) {
-      if (cursor == null || trigger == this || isClosed || reader != null || remaining == 0) {
+      if (cursor == null || isClosed || reader != null || remaining == 0) {
         return 0;
       }
       write(written);
@@ -319,7 +336,6 @@ final class PagedRows extends MemoryConsumer {
     long bytes = before - getUsed();
     context.taskMetrics().incMemoryBytesSpilled(bytes);
     context.taskMetrics().incDiskBytesSpilled(written.bytesWritten());
-    LOG.info("Faro: rows that were sorted moved to disk, {} bytes of memory are free for another operator", bytes);
     return bytes;
   }
 

@@ -177,6 +177,49 @@ class PagedRowsTest {
     assertEquals(0, memory.cleanUpAllAllocatedMemory());
   }
 
+  /** Spark's sorter needs a page for the first row that it gets. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void whereRowsTakeAllMemoryAPageIsFreeWhenTheyGoOut(boolean offHeap) throws Exception {
+    PagedRows few = rows(offHeap, 100 << 10);
+    int count = fill(few);
+    assertEquals(1, few.pageCount());
+    few.unsorted();
+    assertRowsAndRoomForAPage(few, count);
+
+    // A row with a page of its own, which is larger than others.
+    PagedRows wide = rows(offHeap, 600 << 10);
+    UnsafeRow row = new UnsafeRow(1);
+    row.pointTo(new byte[400 << 10], 400 << 10);
+    assertTrue(wide.add(row));
+    assertFalse(wide.add(row));
+    wide.unsorted();
+    UnsafeRow out = new UnsafeRow(1);
+    assertTrue(wide.advance(out));
+    assertEquals(400 << 10, out.getSizeInBytes());
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    assertEquals(500 << 10, neighbour.acquireMemory(500 << 10));
+    assertFalse(wide.advance(out));
+    wide.close();
+    neighbour.freeMemory(neighbour.getUsed());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  private void assertRowsAndRoomForAPage(PagedRows rows, int count) {
+    UnsafeRow row = new UnsafeRow(1);
+    assertTrue(rows.advance(row));
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    assertEquals(memory.pageSizeBytes(), neighbour.acquireMemory(memory.pageSizeBytes()));
+    for (int i = 1; i < count; i++) {
+      assertTrue(rows.advance(row));
+      assertEquals(i * 7_919L % ROWS, row.getLong(0));
+    }
+    assertFalse(rows.advance(row));
+    rows.close();
+    neighbour.freeMemory(neighbour.getUsed());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aTaskThatIsKilledGivesAllBack(boolean offHeap) throws Exception {
@@ -203,7 +246,7 @@ class PagedRowsTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void rowsThatNativeCodeRefusesAreSparks(boolean offHeap) {
+  void rowsThatNativeCodeRefusesAreSparks(boolean offHeap) throws Exception {
     PagedRows rows = rows(offHeap, 8 << 20);
     // A string that ends behind its row.
     UnsafeRow row = UnsafeRow.createFromByteArray(16, 1);
@@ -220,7 +263,7 @@ class PagedRowsTest {
 
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void withoutMemoryForEntriesNothingIsLost(boolean offHeap) {
+  void withoutMemoryForEntriesNothingIsLost(boolean offHeap) throws Exception {
     PagedRows rows = rows(offHeap, 8 << 20);
     fill(rows);
     Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
