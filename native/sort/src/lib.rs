@@ -18,6 +18,7 @@ mod encode;
 mod error;
 mod layout;
 mod merge;
+mod progress;
 mod radix;
 mod rows;
 mod sorter;
@@ -25,5 +26,6 @@ mod survey;
 
 pub use column::{KeyColumn, ValueKind};
 pub use error::SortError;
+pub use progress::SortProgress;
 pub use rows::ROW_HEAD_BYTES;
-pub use sorter::{EntryShape, RowSorter, SortProgress};
+pub use sorter::{EntryShape, RowSorter};

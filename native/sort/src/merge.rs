@@ -1,7 +1,7 @@
 //! Sorts entries of two words: runs of entries by comparisons, then merges of runs, in steps of a bounded
 //! length (see [`crate::radix`]).
 
-use crate::sorter::SortProgress;
+use crate::progress::SortProgress;
 use zerocopy::{FromBytes, IntoBytes};
 
 /// To sort a run takes the time in which this many times its entries are merged.

@@ -2,7 +2,7 @@
 //! length. So the caller, who keeps an array of Java's in its place during a step, can let others run in
 //! between.
 
-use crate::sorter::SortProgress;
+use crate::progress::SortProgress;
 
 /// Entries up to which a comparison sort takes less time.
 const FEW: usize = 1 << 12;

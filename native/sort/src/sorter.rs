@@ -5,6 +5,7 @@ use crate::encode::EntryNumber;
 use crate::error::SortError;
 use crate::layout::{bits, KeyLayout};
 use crate::merge::{wide_entries, MergeSort};
+use crate::progress::SortProgress;
 use crate::radix::RadixSort;
 use crate::rows::RowFormat;
 use crate::survey::KeyColumnStats;
@@ -32,24 +33,6 @@ pub struct EntryShape {
 impl EntryShape {
     fn position_bits(self) -> u32 {
         self.word_bits + self.page_bits
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortProgress {
-    More,
-    /// The entries are in the first array.
-    InFirst,
-    InSecond,
-}
-
-impl SortProgress {
-    pub(crate) fn of(is_done: bool, in_second: bool) -> Self {
-        match (is_done, in_second) {
-            (false, _) => Self::More,
-            (true, false) => Self::InFirst,
-            (true, true) => Self::InSecond,
-        }
     }
 }
 

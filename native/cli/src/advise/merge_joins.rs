@@ -3,9 +3,8 @@
 //! A log's stages do not name their joins (code generation hides them): a stage that reads two shuffles of Spark SQL
 //! and sorts for a large part of its time is taken for one.
 
-use super::constants::{HASH_JOIN_MEASURED, HASH_JOIN_PARTITION, LARGE_PART};
+use super::constants::{HASH_JOIN_MEASURED, HASH_JOIN_PARTITION, LARGE_PART, NOTICEABLE};
 use super::figures::StageFigures;
-use super::report::StageAdvice;
 use super::units::{bytes, percent};
 
 /// Stages that the note names; others are counted.
@@ -24,25 +23,24 @@ fn build_side(stage: &StageFigures) -> Option<u64> {
 }
 
 /// Names these stages, the setting, its risk and what it saved.
-pub fn note(stages: &[StageAdvice], totals: &StageFigures) -> Option<String> {
-    let found: Vec<(&StageAdvice, u64)> = stages
-        .iter()
-        .filter_map(|stage| Some((stage, build_side(&stage.figures)?)))
-        .collect();
-    let largest = found.iter().map(|(_, partition)| *partition).max()?;
-    let sorts = found.iter().fold(0_u64, |sum, (stage, _)| {
-        sum.saturating_add(stage.figures.sort_ms)
-    });
+pub fn note<'a>(
+    stages: impl Iterator<Item = (u64, &'a StageFigures)>,
+    totals: &StageFigures,
+) -> Option<String> {
+    let (mut ids, mut sorts, mut largest) = (Vec::new(), 0_u64, 0);
+    for (id, stage) in stages {
+        if let Some(partition) = build_side(stage) {
+            ids.push(id);
+            sorts = sorts.saturating_add(stage.sort_ms);
+            largest = largest.max(partition);
+        }
+    }
     let part = sorts as f64 / totals.run_ms.max(1) as f64;
-    if part < super::constants::NOTICEABLE {
+    if part < NOTICEABLE {
         return None;
     }
-    let named: Vec<String> = found
-        .iter()
-        .take(NAMED)
-        .map(|(stage, _)| stage.id.to_string())
-        .collect();
-    let more = match found.len().saturating_sub(NAMED) {
+    let named: Vec<String> = ids.iter().take(NAMED).map(u64::to_string).collect();
+    let more = match ids.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };

@@ -223,7 +223,8 @@ fn notes(app: &LoggedApplication, totals: &StageFigures, stages: &[StageAdvice])
         ));
     }
     notes.extend(in_operators(totals));
-    notes.extend(merge_joins::note(stages, totals));
+    let figures = stages.iter().map(|stage| (stage.id, &stage.figures));
+    notes.extend(merge_joins::note(figures, totals));
     notes
 }
 
