@@ -58,7 +58,7 @@ pub fn refuses_to_be_mistaken_for_another(bench: &dyn Bench) {
     assert!(reason.contains("does not prove membership"), "{reason}");
     assert!(
         !reason.contains(&format!("{got:x}")),
-        "strangers learn no id"
+        "unauthenticated peers learn no id"
     );
     assert!(rig.events(1).is_empty(), "never a peer of the other side");
 }

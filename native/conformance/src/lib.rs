@@ -14,19 +14,19 @@
 pub mod bounds;
 pub mod close_reasons;
 pub mod connections;
-mod greeter;
 pub mod messages;
 pub mod oracle;
 mod patterns;
 pub mod reads;
 pub mod refused_writes;
 mod rig;
+mod test_connector;
 mod tier;
 pub mod writes;
 
-pub use greeter::{TestConnector, WELCOME_FRAME_BYTES};
 pub use patterns::{assert_filled, fill, Xorshift};
 pub use rig::{ConnectedPair, Rig, Site};
+pub use test_connector::{TestConnector, WELCOME_FRAME_BYTES};
 pub use tier::cases;
 
 /// Makes fabrics of one kind.

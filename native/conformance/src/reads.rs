@@ -110,9 +110,9 @@ pub fn under_an_unknown_key_are_refused(bench: &dyn Bench) {
 /// A key works only for the peer that it was given to.
 pub fn under_anothers_key_are_refused(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 3);
-    let (friend, stranger) = (rig.link(0, 1), rig.link(2, 1));
+    let (friend, outsider) = (rig.link(0, 1), rig.link(2, 1));
     let range = rig.readable(friend.to, 4096, 1);
-    refused(&mut rig, stranger, range);
+    refused(&mut rig, outsider, range);
     let target = rig.lease(0, 4096, 0);
     let (target, outcome) = read(&mut rig, friend, range, target);
     assert_eq!(outcome, Outcome::Done);

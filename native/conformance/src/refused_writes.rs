@@ -70,9 +70,9 @@ pub fn under_an_unknown_key_touch_nothing(bench: &dyn Bench) {
 /// A key works only for the peer that it was given to.
 pub fn under_anothers_key_touch_nothing(bench: &dyn Bench) {
     let mut rig = Rig::new(bench, 3);
-    let (friend, stranger) = (rig.link(0, 1), rig.link(2, 1));
+    let (friend, outsider) = (rig.link(0, 1), rig.link(2, 1));
     let range = rig.writable(friend.to, 4096, 0x11);
-    refused(bench, &mut rig, stranger, range);
+    refused(bench, &mut rig, outsider, range);
     assert_filled(rig.revoke(1, range.key).lease().bytes(), 0x11, "target");
 }
 

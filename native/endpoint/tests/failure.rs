@@ -259,7 +259,7 @@ fn nobody_there_and_somebody_else_there() {
     assert!(detail.contains("does not prove membership"), "{detail}");
     assert!(
         !detail.contains(&format!("{:x}", right.endpoint)),
-        "strangers learn no id: {detail}"
+        "unauthenticated peers learn no id: {detail}"
     );
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

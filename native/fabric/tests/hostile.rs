@@ -11,7 +11,7 @@
 mod stage;
 
 use faro_conformance::{cases, Xorshift};
-use faro_fabric::tcp::MAX_GREETING_BYTES;
+use faro_fabric::tcp::MAX_HANDSHAKE_BYTES;
 use faro_fabric::{CloseReason, Exposure, RemoteRange};
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, VERSION};
 use faro_wire::{crc32c, kind, FrameHeader, WireError};
@@ -55,7 +55,7 @@ fn random_frames_after_a_good_hello() {
     let mut stage = Stage::new();
     let mut dice = Xorshift::new(0xfa20_0002);
     for round in 0..cases(2_000, 250) {
-        let mut attacker = stage.greet();
+        let mut attacker = stage.authenticate();
         for _ in 0..1 + dice.below(4) {
             let kind = match dice.below(3) {
                 0 => dice.roll() as u8,
@@ -120,7 +120,7 @@ fn lengths_are_judged_by_the_header_alone() {
     let too_long = |kind, length, crc| FrameHeader::sealed(kind, 0, 1, length, crc);
     // Before HELLO, 4 KiB; not one byte of the body is ever sent.
     let mut attacker = stage.dial();
-    let header = too_long(kind::HELLO, MAX_GREETING_BYTES + 1, 0);
+    let header = too_long(kind::HELLO, MAX_HANDSHAKE_BYTES + 1, 0);
     attacker.write_all(header.as_bytes()).unwrap();
     let text = stage.goodbye(attacker);
     assert!(text.contains("at most 4096 is allowed"), "{text}");
@@ -128,14 +128,14 @@ fn lengths_are_judged_by_the_header_alone() {
     for (kind, limit) in [
         (kind::FIRST_MESSAGE, MAX_MESSAGE_BYTES),
         (0xff, MAX_MESSAGE_BYTES),
-        (kind::GOODBYE, MAX_GREETING_BYTES),
+        (kind::GOODBYE, MAX_HANDSHAKE_BYTES),
         (kind::WRITE, MAX_PAYLOAD_BYTES + 24),
         (kind::READ_REPLY, MAX_PAYLOAD_BYTES + 8),
         (kind::READ, 24),
         (kind::WRITE_ACK, 4096),
     ] {
         for length in [limit + 1, u32::MAX] {
-            let mut attacker = stage.greet();
+            let mut attacker = stage.authenticate();
             let header = too_long(kind, length, 0);
             attacker.write_all(header.as_bytes()).unwrap();
             let expected = WireError::TooLarge {
@@ -165,7 +165,7 @@ fn kinds_are_judged_by_the_phase() {
         let mut attacker = stage.dial();
         attacker.write_all(&frame(early, 0, &[0; 24])).unwrap();
         let text = stage.goodbye(attacker);
-        assert!(text.contains("before the greeting"), "{early:#x}: {text}");
+        assert!(text.contains("before the handshake"), "{early:#x}: {text}");
     }
     for never in [
         kind::HELLO,
@@ -175,7 +175,7 @@ fn kinds_are_judged_by_the_phase() {
         0x00,
         0x1f,
     ] {
-        let mut attacker = stage.greet();
+        let mut attacker = stage.authenticate();
         attacker.write_all(&frame(never, 0, &[0; 24])).unwrap();
         let expected = WireError::UnknownKind { got: never };
         assert_eq!(stage.closed(), CloseReason::Protocol(expected));
@@ -192,7 +192,7 @@ fn every_flipped_bit_is_noticed() {
     for bit in (0..good.len() * 8).filter(chosen) {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
-        let mut attacker = stage.greet();
+        let mut attacker = stage.authenticate();
         attacker.write_all(&bytes).unwrap();
         match stage.closed() {
             CloseReason::Protocol(WireError::BadMagic { .. }) => assert!(bit < 32),
@@ -218,7 +218,7 @@ fn every_flipped_bit_is_noticed() {
 fn a_flipped_bit_never_redirects_a_write() {
     let mut stage = Stage::new();
     for bit in 0..24 * 8 {
-        let mut attacker = stage.greet();
+        let mut attacker = stage.authenticate();
         let range = stage.expose_to_attacker(4096);
         let mut bytes = write_frame(range, &[0xff; 64]);
         bytes[32 + bit / 8] ^= 1 << (bit % 8);
@@ -238,7 +238,7 @@ fn a_flipped_bit_never_redirects_a_write() {
 #[test]
 fn unknown_header_bits_are_not_ignored() {
     let mut stage = Stage::new();
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     let header = FrameHeader::sealed(kind::FIRST_MESSAGE, 1, 0, 0, 0);
     attacker.write_all(header.as_bytes()).unwrap();
     let expected = WireError::BadValue {
@@ -251,7 +251,7 @@ fn unknown_header_bits_are_not_ignored() {
 #[test]
 fn bodies_that_never_come_hold_no_memory() {
     let mut stage = Stage::new();
-    let mut attackers: Vec<_> = (0..50).map(|_| stage.greet()).collect();
+    let mut attackers: Vec<_> = (0..50).map(|_| stage.authenticate()).collect();
     let header = FrameHeader::sealed(kind::FIRST_MESSAGE, 0, 1, MAX_MESSAGE_BYTES, 0);
     for attacker in &mut attackers {
         attacker.write_all(header.as_bytes()).unwrap();
@@ -297,14 +297,17 @@ fn a_slow_hello_is_not_waited_for() {
 fn strangers_that_say_nothing_keep_no_member_out() {
     let mut stage = Stage::new();
     let held: Vec<_> = (0..stage::CONNECTIONS + 20).map(|_| stage.dial()).collect();
-    let displaced = (held.len() - stage::STRANGERS) as u64;
+    let displaced = (held.len() - stage::UNAUTHENTICATED) as u64;
     stage.until("the oldest to be closed", |stage| {
         stage.counter("connections_refused") == displaced
     });
-    assert_eq!(stage.counter("connections"), stage::STRANGERS as u64 + 1);
+    assert_eq!(
+        stage.counter("connections"),
+        stage::UNAUTHENTICATED as u64 + 1
+    );
     stage.exchange();
     // It takes the place of one more.
-    let member = stage.greet();
+    let member = stage.authenticate();
     assert_eq!(stage.counter("connections_refused"), displaced + 1);
     stage.exchange();
     drop((held, member));
@@ -314,7 +317,9 @@ fn strangers_that_say_nothing_keep_no_member_out() {
 #[test]
 fn more_members_than_bounded_are_turned_away() {
     let mut stage = Stage::new();
-    let mut members: Vec<_> = (1..stage::CONNECTIONS).map(|_| stage.greet()).collect();
+    let mut members: Vec<_> = (1..stage::CONNECTIONS)
+        .map(|_| stage.authenticate())
+        .collect();
     assert_eq!(stage.counter("connections"), stage::CONNECTIONS as u64);
     let late = stage.dial();
     stage.until_gone(late);
@@ -324,7 +329,7 @@ fn more_members_than_bounded_are_turned_away() {
     stage.until("room for one", |stage| {
         stage.counter("connections") < stage::CONNECTIONS as u64
     });
-    let late = stage.greet();
+    let late = stage.authenticate();
     drop((late, members));
     stage.assert_only_the_good_pair_is_left();
 }
@@ -332,7 +337,7 @@ fn more_members_than_bounded_are_turned_away() {
 #[test]
 fn a_half_closed_peer_is_gone() {
     let mut stage = Stage::new();
-    let attacker = stage.greet();
+    let attacker = stage.authenticate();
     attacker.shutdown(Shutdown::Write).unwrap();
     assert!(matches!(stage.closed(), CloseReason::Lost { .. }));
     stage.until_gone(attacker);
@@ -344,7 +349,7 @@ fn a_half_sent_frame_is_lost_with_its_connection() {
     let mut stage = Stage::new();
     let bytes = frame(kind::FIRST_MESSAGE, 1, &[7; 500]);
     for cut in [1, 31, 32, 33, 531] {
-        let mut attacker = stage.greet();
+        let mut attacker = stage.authenticate();
         attacker.write_all(&bytes[..cut]).unwrap();
         attacker.shutdown(Shutdown::Write).unwrap();
         assert!(matches!(stage.closed(), CloseReason::Lost { .. }));
@@ -355,7 +360,7 @@ fn a_half_sent_frame_is_lost_with_its_connection() {
 #[test]
 fn writes_with_absurd_fields_touch_nothing() {
     let mut stage = Stage::new();
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     let range = stage.expose_to_attacker(4096);
     let before = stage.counter("writes_refused");
     let absurd = [
@@ -416,7 +421,7 @@ fn writes_with_absurd_fields_touch_nothing() {
 #[test]
 fn refusals_that_a_peer_does_not_receive_are_bounded() {
     let mut stage = Stage::new();
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     let nowhere = RemoteRange {
         key: 5,
         offset: 0,
@@ -440,7 +445,7 @@ fn refusals_that_a_peer_does_not_receive_are_bounded() {
 #[test]
 fn more_reads_than_are_served_at_once_close() {
     let mut stage = Stage::new();
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     let range = stage.expose_readable_to_attacker();
     let mut body = Vec::new();
     body.extend_from_slice(&range.key.to_le_bytes());
@@ -458,7 +463,7 @@ fn more_reads_than_are_served_at_once_close() {
 #[test]
 fn answers_to_no_question_close() {
     let mut stage = Stage::new();
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     let head = [0; 8];
     let header = FrameHeader::sealed(kind::READ_REPLY, 0, 99, 8, crc32c(&head));
     attacker
@@ -470,7 +475,7 @@ fn answers_to_no_question_close() {
     };
     assert_eq!(stage.closed(), CloseReason::Protocol(expected));
     // A refusal of an unknown write is harmless: most refusals come after the write's end.
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     attacker
         .write_all(&frame(kind::WRITE_ACK, 0, &[1; 32]))
         .unwrap();

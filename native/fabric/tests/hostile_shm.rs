@@ -117,10 +117,10 @@ impl Stage {
         UnixStream::connect_addr(&address).unwrap()
     }
 
-    fn greet(&mut self) -> UnixStream {
+    fn authenticate(&mut self) -> UnixStream {
         let mut socket = self.dial();
         let to = self.rig.at(1).identity.clone();
-        let (greeter, hello) = TestConnector::hello(b's', Protection::Clear, &to, 0xbad);
+        let (connector, hello) = TestConnector::hello(b's', Protection::Clear, &to, 0xbad);
         socket.write_all(&hello).unwrap();
         let mut welcome = [0; WELCOME_FRAME_BYTES];
         socket.set_nonblocking(true).unwrap();
@@ -130,7 +130,7 @@ impl Stage {
             (read == welcome.len()).then_some(())
         });
         socket.set_nonblocking(false).unwrap();
-        let (proof, _) = greeter.proof(&welcome);
+        let (proof, _) = connector.proof(&welcome);
         socket.write_all(&proof).unwrap();
         self.attacker = self.rig.wait(1, "Accepted", |event| match event {
             Event::Accepted { connection, .. } => Some(*connection),
@@ -186,7 +186,7 @@ fn only_safe_files_are_mapped() {
         (short.as_fd(), 0, "slab's length"),
         (short.as_fd(), u64::MAX, "slab's length"),
     ] {
-        let attacker = stage.greet();
+        let attacker = stage.authenticate();
         assert!(send_with(&attacker, &slab_reply(0, bytes), &[file]));
         stage.expect(what);
         stage.until_gone(attacker);
@@ -209,7 +209,7 @@ fn references_stay_within_what_was_given() {
         ),
         (0, u32::MAX, 4096, "end of WRITE_REF's source in its slab"),
     ] {
-        let mut attacker = stage.greet();
+        let mut attacker = stage.authenticate();
         let range = stage.rig.writable((1, stage.attacker), 4096, 9);
         assert!(send_with(&attacker, &slab_reply(0, 8192), &[slab.as_fd()]));
         let bytes = write_ref(range, slab_number, offset, length);
@@ -220,7 +220,7 @@ fn references_stay_within_what_was_given() {
         stage.until_gone(attacker);
     }
     // The same frame within the bounds is a write.
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     let range = stage.rig.writable((1, stage.attacker), 4096, 9);
     assert!(send_with(&attacker, &slab_reply(0, 8192), &[slab.as_fd()]));
     attacker
@@ -237,27 +237,27 @@ fn references_stay_within_what_was_given() {
 fn descriptors_and_frames_must_agree() {
     let mut stage = Stage::new();
     let slab = memfd(8192, SealFlags::SHRINK);
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     attacker.write_all(&slab_reply(3, 8192)).unwrap();
     stage.expect("SLAB_REPLY without a descriptor, slab");
-    let attacker = stage.greet();
+    let attacker = stage.authenticate();
     for _ in 0..2 {
         assert!(send_with(&attacker, &slab_reply(3, 8192), &[slab.as_fd()]));
     }
     stage.expect("slab that was given before");
     // Descriptors beside messages that have none.
-    let attacker = stage.greet();
+    let attacker = stage.authenticate();
     let message = frame(kind::FIRST_MESSAGE, 1, b"m");
     for _ in 0..20 {
         send_with(&attacker, &message, &[slab.as_fd()]);
     }
     let reason = stage.closed();
     assert!(matches!(reason, CloseReason::Bound { .. }), "{reason}");
-    let attacker = stage.greet();
+    let attacker = stage.authenticate();
     assert!(send_with(&attacker, &message, &[slab.as_fd(); 8]));
     let reason = stage.closed();
     assert!(matches!(reason, CloseReason::Lost { .. }), "{reason}");
-    let attacker = stage.greet();
+    let attacker = stage.authenticate();
     let directory = slab_reply(u32::MAX, 8192);
     assert!(send_with(&attacker, &directory, &[slab.as_fd()]));
     stage.expect("directory's length");
@@ -267,12 +267,12 @@ fn descriptors_and_frames_must_agree() {
 fn frames_of_other_fabrics_and_answers_to_nothing_close() {
     let mut stage = Stage::new();
     for never in [kind::WRITE, kind::READ, kind::READ_REPLY, kind::HELLO] {
-        let mut attacker = stage.greet();
+        let mut attacker = stage.authenticate();
         attacker.write_all(&frame(never, 1, &[0; 24])).unwrap();
         let expected = WireError::UnknownKind { got: never };
         assert_eq!(stage.closed(), CloseReason::Protocol(expected));
     }
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     attacker
         .write_all(&frame(kind::WRITE_ACK, 0, &[0; 16]))
         .unwrap();
@@ -282,7 +282,7 @@ fn frames_of_other_fabrics_and_answers_to_nothing_close() {
 #[test]
 fn slabs_are_given_once_and_no_queue_grows() {
     let mut stage = Stage::new();
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     attacker.set_nonblocking(true).unwrap();
     let same = frame(kind::SLAB_REQUEST, 0, &numbers(&[0, 0])).repeat(100);
     for _ in 0..100 {
@@ -291,7 +291,7 @@ fn slabs_are_given_once_and_no_queue_grows() {
         assert!(stage.rig.counter(1, "queued_frames") <= 2);
     }
     // Numbers that name nothing, without end.
-    let mut attacker = stage.greet();
+    let mut attacker = stage.authenticate();
     attacker.set_nonblocking(true).unwrap();
     let mut next = 1_000;
     let reason = stage.rig.drive_until("Closed", |rig| {
@@ -322,7 +322,7 @@ fn random_frames_beside_random_descriptors() {
     let mut dice = Xorshift::new(0xfa20_0003);
     let slab = memfd(8192, SealFlags::SHRINK);
     for round in 0..1_000 {
-        let mut attacker = stage.greet();
+        let mut attacker = stage.authenticate();
         let range = stage.rig.writable((1, stage.attacker), 4096, 5);
         for _ in 0..1 + dice.below(5) {
             let bytes = match dice.below(4) {
@@ -416,18 +416,18 @@ fn another_user_is_refused_and_writes_one_line_for_all_attempts() {
     let name = location.split_once('/').unwrap().1;
     let script = "import socket, sys\n\
         for _ in range(int(sys.argv[2])): socket.socket(socket.AF_UNIX).connect('\\0' + sys.argv[1])";
-    let mut stranger = Command::new("/usr/bin/env")
+    let mut outsider = Command::new("/usr/bin/env")
         .args(["python3", "-c", script, name, &ATTEMPTS.to_string()])
         .current_dir("/")
         .uid(NOBODY)
         .spawn()
         .unwrap();
     stage.rig.drive_until("the attempts", |rig| {
-        let ended = stranger.try_wait().unwrap();
+        let ended = outsider.try_wait().unwrap();
         assert!(ended.is_none_or(|status| status.success()));
         (rig.counter(1, "connections_refused") == ATTEMPTS).then_some(())
     });
-    assert!(stranger.wait().unwrap().success());
+    assert!(outsider.wait().unwrap().success());
     assert_eq!(LINES.0.load(Ordering::Relaxed), 1);
     stage.rig.fence(stage.good);
 }

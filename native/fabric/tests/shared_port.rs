@@ -220,7 +220,7 @@ impl Stage {
     }
 
     /// Waits for WELCOME, and answers it with the proof.
-    fn prove(&mut self, socket: &mut TcpStream, greeter: TestConnector) {
+    fn prove(&mut self, socket: &mut TcpStream, connector: TestConnector) {
         let mut welcome = vec![0; WELCOME_FRAME_BYTES];
         let mut read = 0;
         socket.set_nonblocking(true).unwrap();
@@ -233,23 +233,23 @@ impl Stage {
             (read == welcome.len()).then_some(())
         });
         socket.set_nonblocking(false).unwrap();
-        socket.write_all(&greeter.proof(&welcome).0).unwrap();
+        socket.write_all(&connector.proof(&welcome).0).unwrap();
     }
 }
 
 /// Of a connector that knows the card of that endpoint.
-fn greeter(to: u128) -> (TestConnector, Vec<u8>) {
+fn connector(to: u128) -> (TestConnector, Vec<u8>) {
     TestConnector::hello(b't', Protection::Clear, &card(to), READER)
 }
 
 fn hello(to: u128) -> Vec<u8> {
-    greeter(to).1
+    connector(to).1
 }
 
 fn small() -> Bounds {
     Bounds {
         connections: 100,
-        strangers: 50,
+        unauthenticated: 50,
         ..Bounds::default()
     }
 }
@@ -320,9 +320,9 @@ fn what_has_no_key_reaches_no_endpoint() {
         (damaged, "frame body"),
         (vec![b'x'; 400], "magic"),
     ] {
-        let mut stranger = stage.dial();
-        stranger.write_all(&bytes).unwrap();
-        let told = stage.goodbye(stranger);
+        let mut outsider = stage.dial();
+        outsider.write_all(&bytes).unwrap();
+        let told = stage.goodbye(outsider);
         assert!(told.contains(text), "{told}");
     }
     for site in [0, 1] {
@@ -366,7 +366,7 @@ fn random_byte_strings_reach_no_endpoint() {
 #[test]
 fn a_hello_in_pieces_holds_up_no_other() {
     let mut stage = Stage::of_two();
-    let (greeter, bytes) = greeter(SECOND);
+    let (connector, bytes) = connector(SECOND);
     let mut slow = stage.dial();
     let reader = stage.reader(Protection::Clear);
     for (at, byte) in bytes.iter().enumerate() {
@@ -376,7 +376,7 @@ fn a_hello_in_pieces_holds_up_no_other() {
             stage.until_counter("connections", 1);
         }
     }
-    stage.prove(&mut slow, greeter);
+    stage.prove(&mut slow, connector);
     let expected = card(READER).endpoint;
     stage.wait(1, "Accepted", |event| match event {
         Event::Accepted { endpoint, .. } if *endpoint == expected => Some(()),
@@ -418,10 +418,10 @@ fn half_a_hello_and_the_end_are_gone_at_once() {
     let mut stage = Stage::of_two();
     let bytes = hello(FIRST);
     for cut in [0, 1, 32, bytes.len() - 1] {
-        let mut stranger = stage.dial();
-        stranger.write_all(&bytes[..cut]).unwrap();
-        stranger.shutdown(Shutdown::Write).unwrap();
-        assert!(stage.until_gone(stranger).is_empty());
+        let mut outsider = stage.dial();
+        outsider.write_all(&bytes[..cut]).unwrap();
+        outsider.shutdown(Shutdown::Write).unwrap();
+        assert!(stage.until_gone(outsider).is_empty());
     }
     stage.until_counter("connections", 0);
 }
@@ -432,9 +432,9 @@ fn strangers_that_say_nothing_keep_no_member_out() {
     let first = stage.add(FIRST, Protection::Clear, Bounds::default());
     let bounds = small();
     let held: Vec<_> = (0..bounds.connections + 20).map(|_| stage.dial()).collect();
-    let displaced = (held.len() - bounds.strangers) as u64;
+    let displaced = (held.len() - bounds.unauthenticated) as u64;
     stage.until_counter("connections_refused", displaced);
-    assert_eq!(stage.counter("connections"), bounds.strangers as u64);
+    assert_eq!(stage.counter("connections"), bounds.unauthenticated as u64);
     let reader = stage.reader(Protection::Clear);
     stage.link(reader, FIRST, first);
     // It has taken the place of one more.
@@ -462,7 +462,7 @@ fn a_newcomer_to_an_endpoint_that_has_ended_is_refused() {
 fn an_endpoint_that_hangs_holds_up_no_other() {
     let mut stage = Stage::new(Bounds::default());
     let bounds = Bounds {
-        strangers: 4,
+        unauthenticated: 4,
         ..Bounds::default()
     };
     let hangs = stage.add(FIRST, Protection::Clear, bounds);
@@ -470,11 +470,11 @@ fn an_endpoint_that_hangs_holds_up_no_other() {
     stage.site(hangs).asleep = true;
     let waiting: Vec<_> = (0..4)
         .map(|at| {
-            let (greeter, hello) = greeter(FIRST);
+            let (connector, hello) = connector(FIRST);
             let mut socket = stage.dial();
             socket.write_all(&hello).unwrap();
             stage.until_counter("passed_on", at + 1);
-            (socket, greeter)
+            (socket, connector)
         })
         .collect();
     let mut late = stage.dial();
@@ -485,8 +485,8 @@ fn an_endpoint_that_hangs_holds_up_no_other() {
     let reader = stage.reader(Protection::Clear);
     stage.link(reader, SECOND, other);
     stage.site(hangs).asleep = false;
-    for (mut socket, greeter) in waiting {
-        stage.prove(&mut socket, greeter);
+    for (mut socket, connector) in waiting {
+        stage.prove(&mut socket, connector);
     }
     stage.until("all to be accepted", |stage| {
         (stage.site(hangs).counter("accepted") == 4).then_some(())

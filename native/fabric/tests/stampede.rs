@@ -27,7 +27,7 @@ fn fabric(endpoint: u128) -> TcpFabric {
     TcpFabric::with_bounds(config, bounds).unwrap()
 }
 
-/// All of them say nothing until all have connected, so that the server has them as strangers at once.
+/// All of them say nothing until all have connected, so that the server has them as unauthenticated at once.
 #[test]
 fn members_behind_one_address_do_not_displace_each_other() {
     const SERVER: u128 = 1;

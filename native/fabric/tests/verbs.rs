@@ -94,7 +94,7 @@ fabric_conformance!(
 
 /// The bytes of all frames' first field.
 const MAGIC: &[u8] = b"FARO";
-/// Units of an introduction, each way: the greeting, and what names a queue pair.
+/// Units of an introduction, each way: the handshake, and what names a queue pair.
 const UNITS: [usize; 2] = [3, 2];
 
 fn pair(protection: Protection) -> Stage {

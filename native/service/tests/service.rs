@@ -395,7 +395,7 @@ fn messages_that_are_none_end_their_connection_only() {
     let long = vec![0; 20_000];
     rustix::net::send(&socket, &long, rustix::net::SendFlags::empty()).unwrap();
     assert!(receive(socket.as_fd()).is_err());
-    // A second greeting.
+    // A second handshake.
     let socket = registered(&host);
     send(socket.as_fd(), &Request::Hello(hello(2)).encode(), &[]).unwrap();
     assert!(is_refused(&answer(&socket), Refusal::Message));
@@ -489,11 +489,11 @@ fn another_application_removes_nothing() {
     let client = Client::connect(&socket, hello, TIMEOUT).unwrap();
     host.handed(&client, 1, "stays").unwrap();
     let cards = [client.card().to_vec()];
-    let mut stranger = member(2);
-    stranger.secret = b"another's".to_vec().into();
+    let mut outsider = member(2);
+    outsider.secret = b"another's".to_vec().into();
     let mut guesses = member(1);
     guesses.secret = b"a guess".to_vec().into();
-    for (who, member) in [stranger, guesses, member(1)].iter().enumerate() {
+    for (who, member) in [outsider, guesses, member(1)].iter().enumerate() {
         let told = tell(member, &cards, &[1], true, TIMEOUT).unwrap();
         assert_eq!(told, 0, "{who}");
     }

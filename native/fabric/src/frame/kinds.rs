@@ -1,6 +1,6 @@
 //! The kinds of frames, decoded once from the header's byte.
 //!
-//! The greeting and the messages are the same on every stream fabric; each fabric adds the frames
+//! The handshake and the messages are the same on every stream fabric; each fabric adds the frames
 //! of its own, as an enum that [`frame_kinds`] defines. A frame of another fabric does not decode,
 //! so that no code below the decoder needs a branch for it.
 

@@ -11,12 +11,13 @@ use super::table::ConnectionTable;
 use crate::session::bounds::{Bounds, ACCEPTS};
 use crate::session::connection::Common;
 use crate::session::counters::FabricCounters;
-use crate::session::operations::{self, NotExposed, OpenConnection};
+use crate::session::operations::{self, NotExposed};
 use crate::session::state::FabricShared;
 use crate::{
-    CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, OwnIdentity, RejectedPost,
-    RemoteRange, RevokeStatus, Waker,
+    CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
+    OwnIdentity, Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write,
 };
+use faro_pool::Lease;
 use faro_secure::Protection;
 use faro_sync::clock;
 use std::io;
@@ -27,8 +28,9 @@ use std::time::{Duration, Instant};
 const LISTENER: mio::Token = mio::Token(usize::MAX);
 const WAKER: mio::Token = mio::Token(usize::MAX - 1);
 
-/// One fabric instance.
-pub(crate) struct Reactor<D: Driver> {
+/// One fabric instance: TCP, shared memory or verbs, by its driver. Only this crate has drivers.
+#[allow(private_bounds)]
+pub struct Reactor<D: Driver> {
     poll: mio::Poll,
     ready: mio::Events,
     waker: Waker,
@@ -36,14 +38,19 @@ pub(crate) struct Reactor<D: Driver> {
     woken: Arc<AtomicBool>,
     acceptor: ListenerState<D::Listener>,
     table: ConnectionTable<D>,
+    /// See [`Fabric::location`].
+    location: String,
 }
 
+#[allow(private_bounds)]
 impl<D: Driver> Reactor<D> {
-    pub(crate) fn new(
+    /// Begins to accept at `listener`, which peers reach at `location`.
+    pub(crate) fn listening(
         identity: OwnIdentity,
         protection: Protection,
         bounds: Bounds,
         mut listener: D::Listener,
+        location: String,
         mut driver: D,
     ) -> Result<Self, FabricError> {
         let failed = |what: &str| {
@@ -79,11 +86,8 @@ impl<D: Driver> Reactor<D> {
             acceptor: ListenerState::new(listener),
             table: ConnectionTable::new(registry, Common::new(driver, shared)),
             poll,
+            location,
         })
-    }
-
-    pub(crate) fn waker(&self) -> Waker {
-        self.waker.clone()
     }
 
     pub(crate) fn driver(&self) -> &D {
@@ -92,82 +96,6 @@ impl<D: Driver> Reactor<D> {
 
     pub(crate) fn driver_mut(&mut self) -> &mut D {
         &mut self.table.common.driver
-    }
-
-    pub(crate) fn open(&mut self, connection: ConnectionId) -> OpenConnection<'_, D> {
-        self.table.open(connection)
-    }
-
-    /// See [`crate::Fabric::connect`].
-    pub(crate) fn connect(
-        &mut self,
-        location: &str,
-        expected: &Identity,
-        deadline: Instant,
-    ) -> Result<ConnectionId, FabricError> {
-        let started = self.driver_mut().start(location)?;
-        self.table.connect(started, location, expected, deadline)
-    }
-
-    /// See [`crate::Fabric::disconnect`].
-    pub(crate) fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
-        self.table.close(connection, reason);
-    }
-
-    /// See [`crate::Fabric::expose`].
-    pub(crate) fn expose(
-        &mut self,
-        connection: ConnectionId,
-        exposure: Exposure,
-    ) -> Result<RemoteRange, RejectedPost<Exposure>> {
-        let open = self.table.open(connection);
-        operations::expose(open, connection, exposure).map_err(|not| match not {
-            NotExposed::Rejected(rejected) => rejected,
-            NotExposed::Broken(exposure, reason) => {
-                self.table.close(connection, reason);
-                RejectedPost::NotConnected(exposure, connection)
-            }
-        })
-    }
-
-    /// See [`crate::Fabric::revoke`].
-    pub(crate) fn revoke(&mut self, key: u64) -> RevokeStatus {
-        self.table.revoke(key)
-    }
-
-    /// See [`crate::Fabric::flush`].
-    pub(crate) fn flush(&mut self) {
-        self.table.flush();
-    }
-
-    /// See [`crate::Fabric::poll`].
-    pub(crate) fn poll(
-        &mut self,
-        events: &mut Vec<Event>,
-        timeout: Duration,
-    ) -> Result<(), FabricError> {
-        self.table.flush();
-        // Out of `self` while the sockets are served, which needs all of `self`.
-        let mut ready = std::mem::replace(&mut self.ready, mio::Events::with_capacity(0));
-        let result = self.wait(&mut ready, timeout);
-        if result.is_ok() {
-            self.serve(&ready);
-        }
-        self.ready = ready;
-        result?;
-        self.table.note_proven();
-        if self.acceptor.has_more() {
-            self.accept();
-        }
-        let now = clock::now();
-        self.acceptor.expire(now);
-        self.table.expire(now);
-        self.table.flush();
-        let shared = &mut self.table.common.shared;
-        // This call returns, so the caller tries again in any case.
-        shared.room = false;
-        events.append(&mut shared.events);
-        Ok(())
     }
 
     fn wait(&mut self, ready: &mut mio::Events, timeout: Duration) -> Result<(), FabricError> {
@@ -265,12 +193,119 @@ impl<D: Driver> Reactor<D> {
         }
     }
 
-    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.table.counters()
-    }
-
     /// Returns those counters that are counted, and not looked for among the connections.
     pub(crate) fn counted(&self) -> &FabricCounters {
         &self.table.common.shared.counters
+    }
+}
+
+impl<D: Driver> Fabric for Reactor<D>
+where
+    Self: Send,
+{
+    fn kind(&self) -> FabricKind {
+        D::KIND
+    }
+
+    fn location(&self) -> String {
+        self.location.clone()
+    }
+
+    fn waker(&self) -> Waker {
+        self.waker.clone()
+    }
+
+    fn connect(
+        &mut self,
+        location: &str,
+        expected: &Identity,
+        deadline: Instant,
+    ) -> Result<ConnectionId, FabricError> {
+        let started = self.driver_mut().start(location)?;
+        self.table.connect(started, location, expected, deadline)
+    }
+
+    fn disconnect(&mut self, connection: ConnectionId, reason: CloseReason) {
+        self.table.close(connection, reason);
+    }
+
+    fn connection_bytes(&self) -> u64 {
+        self.driver().connection_bytes()
+    }
+
+    fn wants_fewer_connections(&self) -> bool {
+        self.driver().wants_fewer_connections()
+    }
+
+    fn register(&mut self, lease: &Lease) -> Result<(), FabricError> {
+        self.driver_mut().register(lease)
+    }
+
+    fn expose(
+        &mut self,
+        connection: ConnectionId,
+        exposure: Exposure,
+    ) -> Result<RemoteRange, RejectedPost<Exposure>> {
+        let open = self.table.open(connection);
+        operations::expose(open, connection, exposure).map_err(|not| match not {
+            NotExposed::Rejected(rejected) => rejected,
+            NotExposed::Broken(exposure, reason) => {
+                self.table.close(connection, reason);
+                RejectedPost::NotConnected(exposure, connection)
+            }
+        })
+    }
+
+    fn revoke(&mut self, key: u64) -> RevokeStatus {
+        self.table.revoke(key)
+    }
+
+    fn send(
+        &mut self,
+        connection: ConnectionId,
+        message: Message,
+    ) -> Result<(), RejectedPost<Message>> {
+        operations::send(self.table.open(connection), connection, message)
+    }
+
+    fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>> {
+        operations::write(self.table.open(connection), connection, write)
+    }
+
+    fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), RejectedPost<Read>> {
+        operations::read(self.table.open(connection), connection, read)
+    }
+
+    fn flush(&mut self) {
+        self.table.flush();
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event>, timeout: Duration) -> Result<(), FabricError> {
+        self.table.flush();
+        // Out of `self` while the sockets are served, which needs all of `self`.
+        let mut ready = std::mem::replace(&mut self.ready, mio::Events::with_capacity(0));
+        let result = self.wait(&mut ready, timeout);
+        if result.is_ok() {
+            self.serve(&ready);
+        }
+        self.ready = ready;
+        result?;
+        self.table.note_proven();
+        if self.acceptor.has_more() {
+            self.accept();
+        }
+        let now = clock::now();
+        self.acceptor.expire(now);
+        self.table.expire(now);
+        self.table.flush();
+        let shared = &mut self.table.common.shared;
+        // This call returns, so the caller tries again in any case.
+        shared.room = false;
+        events.append(&mut shared.events);
+        Ok(())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.table.counters()
     }
 }

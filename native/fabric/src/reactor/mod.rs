@@ -1,7 +1,7 @@
 //! The event loop of a fabric: poll, deadlines, and the way of each event to its connection.
 //!
 //! ```text
-//!   Fabric calls ──▶ facade ──▶ event_loop ──▶ table ──▶ session: one connection at a time
+//!   Fabric calls ──▶ event_loop ──▶ table ──▶ session: one connection at a time
 //!                                   │            └── closing: ended, but the peer may still read GOODBYE
 //!                                   ├── acceptor, opening, unauthenticated: connections that are not open yet
 //!                                   └── device_turn, driver: a device's completions and reports, each to its connection
@@ -17,7 +17,6 @@ mod closing_connections;
 mod device_turn;
 pub(crate) mod driver;
 pub(crate) mod event_loop;
-pub(crate) mod facade;
 pub(crate) mod listener;
 mod opening_connections;
 mod table;

@@ -20,7 +20,7 @@ pub(super) struct OpeningConnections {
 impl OpeningConnections {
     pub(super) fn new(bounds: &Bounds) -> Self {
         Self {
-            unauthenticated: UnauthenticatedConnections::new(bounds.strangers),
+            unauthenticated: UnauthenticatedConnections::new(bounds.unauthenticated),
             deadlines: BTreeSet::new(),
             hello_timeout: bounds.hello_timeout,
         }

@@ -9,7 +9,7 @@ use crate::session::closing::{report_end, say_goodbye};
 use crate::session::connection::{Common, FabricConnection};
 use crate::session::context::Context;
 use crate::session::exposure::ByKey;
-use crate::session::greeting::say_hello;
+use crate::session::handshake_frames::say_hello;
 use crate::session::operations::OpenConnection;
 use crate::session::socket::Socket as _;
 use crate::session::state::{ConnectionPhase, Session};

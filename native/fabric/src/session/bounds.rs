@@ -8,7 +8,7 @@ pub struct Bounds {
     /// Connections, including opening and closing ones; more are closed at once.
     pub connections: usize,
     /// Unauthenticated connections. A new one displaces the oldest of the address that has most.
-    pub strangers: usize,
+    pub unauthenticated: usize,
     /// Time that an accepted connection has to authenticate.
     pub hello_timeout: Duration,
     /// Operations of the caller per peer that have not ended.
@@ -29,7 +29,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             connections: 4_096,
-            strangers: 1_024,
+            unauthenticated: 1_024,
             hello_timeout: Duration::from_secs(10),
             operations: 1_024,
             queued_bytes: 64 << 20,
@@ -42,7 +42,7 @@ impl Default for Bounds {
 }
 
 /// Maximum body of a handshake frame, in bytes: all that an unauthenticated peer may send.
-pub const MAX_GREETING_BYTES: u32 = 4 << 10;
+pub const MAX_HANDSHAKE_BYTES: u32 = 4 << 10;
 /// Staging bytes behind payload that is received in place: room for the next head.
 pub(crate) const TAIL_BYTES: usize = 4 << 10;
 /// Bytes discarded after GOODBYE before the connection is dropped.

@@ -5,7 +5,7 @@
 
 use super::bounds;
 use super::context::Context;
-use super::greeting;
+use super::handshake_frames;
 use super::state::ConnectionPhase;
 use super::transport::{Datapath, HandshakeStep};
 use crate::frame::inbound::{BodyShape, Consumer, Sink};
@@ -62,14 +62,14 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
             .into());
         }
         let kind = FrameKind::<D::Kind>::decode(header.kind);
-        let greeting = (BodyShape::Whole, bounds::MAX_GREETING_BYTES);
+        let handshake = (BodyShape::Whole, bounds::MAX_HANDSHAKE_BYTES);
         let message = (BodyShape::Whole, header::MAX_MESSAGE_BYTES);
         let allowed = kind.and_then(|kind| {
             let (comes, shape) = match kind {
-                FrameKind::Goodbye => (true, greeting),
-                FrameKind::Hello => (phase == ConnectionPhase::AwaitHello, greeting),
-                FrameKind::Welcome => (phase == ConnectionPhase::AwaitWelcome, greeting),
-                FrameKind::Proof => (phase == ConnectionPhase::AwaitProof, greeting),
+                FrameKind::Goodbye => (true, handshake),
+                FrameKind::Hello => (phase == ConnectionPhase::AwaitHello, handshake),
+                FrameKind::Welcome => (phase == ConnectionPhase::AwaitWelcome, handshake),
+                FrameKind::Proof => (phase == ConnectionPhase::AwaitProof, handshake),
                 FrameKind::Message(_) => (phase == ConnectionPhase::OpenConnection, message),
                 FrameKind::Transport(own) if own.pairs() => {
                     (phase == ConnectionPhase::Pairing, own.shape())
@@ -89,7 +89,7 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
                 | ConnectionPhase::AwaitWelcome
                 | ConnectionPhase::AwaitHello
                 | ConnectionPhase::AwaitProof => WireError::BadValue {
-                    what: "frame kind before the greeting",
+                    what: "frame kind before the handshake",
                     got: u64::from(header.kind),
                 },
             };
@@ -111,7 +111,7 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
             FrameKind::Transport(own) => self.driver.on_head(&mut self.cx, own, id, head, length),
             FrameKind::Hello | FrameKind::Welcome | FrameKind::Proof | FrameKind::Goodbye => {
                 Err(WireError::BadValue {
-                    what: "head of a greeting, bytes",
+                    what: "head of a handshake frame, bytes",
                     got: head.len() as u64,
                 }
                 .into())
@@ -176,14 +176,14 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
         let cx = &mut self.cx;
         cx.shared.counters.frames_in += 1;
         match kind {
-            FrameKind::Goodbye => Err(greeting::on_goodbye(&body)),
-            FrameKind::Hello => greeting::on_hello(cx, &body),
+            FrameKind::Goodbye => Err(handshake_frames::on_goodbye(&body)),
+            FrameKind::Hello => handshake_frames::on_hello(cx, &body),
             FrameKind::Welcome => {
-                greeting::on_welcome(cx, &body)?;
+                handshake_frames::on_welcome(cx, &body)?;
                 self.on_authenticated()
             }
             FrameKind::Proof => {
-                greeting::on_proof(cx, &body)?;
+                handshake_frames::on_proof(cx, &body)?;
                 self.on_authenticated()
             }
             FrameKind::Message(kind) => {

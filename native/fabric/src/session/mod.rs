@@ -9,7 +9,7 @@
 //! ```
 //! Framing, meaning and memory are separate. The exposure table is asked again before every run of
 //! bytes, so that a revocation takes effect in the middle of a transfer, and no reference into a
-//! lease outlives one call. Both ends authenticate first (`greeting`, `handshake`).
+//! lease outlives one call. Both ends authenticate first (`handshake`, `handshake_frames`).
 //!
 //! Fabrics differ in two traits: `transport` (frames, operations, memory) and
 //! `carrier` (how the frames of an open connection travel; over the socket, unless a device carries
@@ -28,8 +28,8 @@ pub(crate) mod context;
 pub(crate) mod counters;
 pub(crate) mod dispatch;
 pub(crate) mod exposure;
-pub(crate) mod greeting;
 pub(crate) mod handshake;
+pub(crate) mod handshake_frames;
 pub(crate) mod operations;
 pub(crate) mod over_socket;
 pub(crate) mod payload;

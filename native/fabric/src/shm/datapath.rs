@@ -27,7 +27,7 @@ use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// The driver of the same-host fabric.
-pub(crate) struct Shm {
+pub struct Shm {
     endpoint: EndpointId,
     /// Identity of this host.
     host: String,

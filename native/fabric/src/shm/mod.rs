@@ -52,7 +52,5 @@ pub(crate) use datapath::ShmKind;
 pub use location::{host_identity, same_host};
 pub use setup::ShmConfig;
 
-crate::reactor::facade::reactor_fabric! {
-    /// The same-host fabric.
-    ShmFabric, datapath::Shm
-}
+/// The same-host fabric.
+pub type ShmFabric = crate::reactor::event_loop::Reactor<datapath::Shm>;

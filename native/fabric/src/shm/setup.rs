@@ -3,7 +3,6 @@
 use super::datapath::Shm;
 use super::location::{host_identity, NAME};
 use super::ShmFabric;
-use crate::reactor::event_loop::Reactor;
 use crate::session::bounds::Bounds;
 use crate::session::exposure::random;
 use crate::{FabricError, OwnIdentity};
@@ -58,9 +57,13 @@ impl ShmFabric {
             })?;
         let location = format!("{host}/{name}");
         let shm = Shm::new(config.identity.endpoint, host, config.pool)?;
-        Ok(Self {
-            reactor: Reactor::new(config.identity, config.protection, bounds, listener, shm)?,
+        Self::listening(
+            config.identity,
+            config.protection,
+            bounds,
+            listener,
             location,
-        })
+            shm,
+        )
     }
 }

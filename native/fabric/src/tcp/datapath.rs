@@ -14,7 +14,7 @@ use mio::net::TcpStream;
 use std::io;
 
 /// The driver of TCP: payload travels in frames.
-pub(crate) struct Tcp;
+pub struct Tcp;
 
 impl Transport for Tcp {
     const KIND: FabricKind = FabricKind::Tcp;

@@ -32,7 +32,7 @@ impl StreamListener {
         protection: Protection,
         bounds: &Bounds,
     ) -> Result<(Self, SocketAddr), FabricError> {
-        let arrivals = port.join(identity, fabric, protection, bounds.strangers)?;
+        let arrivals = port.join(identity, fabric, protection, bounds.unauthenticated)?;
         Ok((Self::Shared(arrivals), port.address()))
     }
 }

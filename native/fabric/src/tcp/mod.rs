@@ -17,14 +17,12 @@ mod setup;
 mod shared_port;
 mod socket;
 
-pub use crate::session::bounds::{Bounds, MAX_GREETING_BYTES};
+pub use crate::session::bounds::{Bounds, MAX_HANDSHAKE_BYTES};
 pub(crate) use listener::StreamListener;
 pub use setup::TcpConfig;
 pub use shared_port::{PortAcceptor, PortCounts, SharedPort};
 pub use socket::resolve;
 pub(crate) use socket::{connect, listen, parse};
 
-crate::reactor::facade::reactor_fabric! {
-    /// The TCP fabric.
-    TcpFabric, datapath::Tcp
-}
+/// The TCP fabric.
+pub type TcpFabric = crate::reactor::event_loop::Reactor<datapath::Tcp>;

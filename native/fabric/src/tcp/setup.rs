@@ -5,7 +5,6 @@ use super::listener::StreamListener;
 use super::shared_port::SharedPort;
 use super::socket::listen;
 use super::TcpFabric;
-use crate::reactor::event_loop::Reactor;
 use crate::session::bounds::Bounds;
 use crate::{FabricError, FabricKind, OwnIdentity};
 use faro_pool::Pool;
@@ -69,9 +68,13 @@ impl TcpFabric {
         listener: StreamListener,
         address: SocketAddr,
     ) -> Result<Self, FabricError> {
-        Ok(Self {
-            reactor: Reactor::new(config.identity, config.protection, bounds, listener, Tcp)?,
-            location: address.to_string(),
-        })
+        Self::listening(
+            config.identity,
+            config.protection,
+            bounds,
+            listener,
+            address.to_string(),
+            Tcp,
+        )
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct PendingRevocation {
 }
 
 /// The driver of RDMA.
-pub(crate) struct Verbs {
+pub struct Verbs {
     pub(super) pool: Arc<Pool>,
     pub(super) protection: Protection,
     pub(super) options: device::VerbsOptions,

@@ -75,7 +75,5 @@ pub use setup::VerbsConfig;
 pub const FIRST_CONNECTION_BYTES: u64 =
     (ring_share::SMALLEST as u64 + 1) * frames::SEGMENT_BYTES as u64;
 
-crate::reactor::facade::reactor_fabric! {
-    /// The RDMA fabric.
-    VerbsFabric, driver::Verbs
-}
+/// The RDMA fabric.
+pub type VerbsFabric = crate::reactor::event_loop::Reactor<driver::Verbs>;

@@ -65,7 +65,7 @@ pub(crate) struct QueuePairConnection {
     /// Receive requests that the peer has posted for this side.
     pub(super) credits: u32,
     /// Receive requests posted again that the peer does not know of.
-    pub(super) owed: u32,
+    pub(super) credits_to_return: u32,
     /// Numbers of the segments that were read and must be posted again.
     spent: Vec<u32>,
     share: Arc<RingShare>,
@@ -108,7 +108,7 @@ impl QueuePairConnection {
             own_send: Some(own_send),
             lent_sends: 0,
             credits: 0,
-            owed: 0,
+            credits_to_return: 0,
             spent: Vec::new(),
             share,
             posted: VecDeque::new(),
@@ -132,7 +132,7 @@ impl QueuePairConnection {
             return Err(error.to_string());
         }
         // The peer learns of the first ones by QP_INFO.
-        new.owed = 0;
+        new.credits_to_return = 0;
         Ok(new)
     }
 
@@ -228,7 +228,7 @@ impl QueuePairConnection {
         self.queue
             .post_receive(&requests)
             .map_err(|error| error.source)?;
-        self.owed += requests.len() as u32;
+        self.credits_to_return += requests.len() as u32;
         self.spent.clear();
         Ok(())
     }
@@ -244,7 +244,7 @@ impl QueuePairConnection {
     /// Returns the number of receive requests that the peer has used and does not know to be posted
     /// again.
     fn returned(&self) -> u32 {
-        self.owed + self.spent.len() as u32
+        self.credits_to_return + self.spent.len() as u32
     }
 
     /// Returns whether credits must be sent even without other bytes.

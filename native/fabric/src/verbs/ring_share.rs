@@ -38,7 +38,7 @@ const PARTS: u64 = 8;
 
 const _: () = assert!(RESERVE + needed_for_update(SMALLEST) <= SMALLEST);
 
-/// Returns the number of credits owed to the peer that triggers a credit update, and the growth of
+/// Returns the number of credits to return that triggers a credit update, and the growth of
 /// a ring of `size` receive requests.
 pub(super) const fn needed_for_update(size: u32) -> u32 {
     size / 2

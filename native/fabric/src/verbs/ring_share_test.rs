@@ -94,7 +94,7 @@ struct RingSide {
     /// Receive requests that the peer has posted for this side.
     credits: u32,
     /// Used by the peer, and not given back.
-    owed: u32,
+    to_return: u32,
     size: u32,
     /// On their way to this side: the credits that each carries.
     arriving: VecDeque<u32>,
@@ -108,7 +108,7 @@ fn two_sides_never_wait_for_each_other() {
     const LONGEST: u32 = 6;
     let side = RingSide {
         credits: SMALLEST,
-        owed: 0,
+        to_return: 0,
         size: SMALLEST,
         arriving: VecDeque::new(),
     };
@@ -122,43 +122,43 @@ fn two_sides_never_wait_for_each_other() {
                 let mut after = state.clone();
                 after[me].credits -= 1;
                 // A write carries no credits.
-                let carried = if with_credits { after[me].owed } else { 0 };
-                after[me].owed -= carried;
+                let carried = if with_credits { after[me].to_return } else { 0 };
+                after[me].to_return -= carried;
                 after[1 - me].arriving.push_back(carried);
                 after
             };
             let now = &state[me];
             let in_flight: u32 = now.arriving.iter().sum();
             let sent = state[1 - me].arriving.len() as u32;
-            let known = now.credits + in_flight + state[1 - me].owed + sent;
+            let known = now.credits + in_flight + state[1 - me].to_return + sent;
             assert_eq!(known, state[1 - me].size, "no credit is lost");
             if now.credits > RESERVE {
                 follow.extend([send(true), send(false)]);
                 moves += 2;
             }
-            if now.credits > 0 && now.owed >= needed_for_update(now.size) {
+            if now.credits > 0 && now.to_return >= needed_for_update(now.size) {
                 follow.push(send(true));
                 moves += 1;
             }
             if let Some(carried) = now.arriving.front() {
                 let mut after = state.clone();
                 after[me].credits += carried;
-                after[me].owed += 1;
+                after[me].to_return += 1;
                 after[me].arriving.pop_front();
                 follow.push(after);
                 moves += 1;
             }
             // Progress does not need it, so it is not counted.
-            if now.owed >= needed_for_update(now.size) && now.size < LONGEST {
+            if now.to_return >= needed_for_update(now.size) && now.size < LONGEST {
                 let mut after = state.clone();
                 after[me].size += 1;
-                after[me].owed += 1;
+                after[me].to_return += 1;
                 follow.push(after);
             }
-            if now.owed > 0 && now.size > SMALLEST {
+            if now.to_return > 0 && now.size > SMALLEST {
                 let mut after = state.clone();
                 after[me].size -= 1;
-                after[me].owed -= 1;
+                after[me].to_return -= 1;
                 follow.push(after);
             }
         }

@@ -57,7 +57,7 @@ pub(super) fn fill_sealed(
     Ok(())
 }
 
-/// Puts one record into the batch: all credits owed, and the bytes that `fill` writes. It is sealed
+/// Puts one record into the batch: all credits to return, and the bytes that `fill` writes. It is sealed
 /// before it is copied to memory that the device can read. Returns the bytes that `fill` wrote.
 pub(super) fn send_record(
     connection: u64,
@@ -70,17 +70,17 @@ pub(super) fn send_record(
     let mut record = [0; SEGMENT_BYTES];
     let room = &mut record[HEADER_BYTES..SEGMENT_BYTES - TAG_BYTES];
     let (head, room) = room.split_at_mut(SEALED_HEAD);
-    head.copy_from_slice(&queue_pair.owed.to_le_bytes());
+    head.copy_from_slice(&queue_pair.credits_to_return.to_le_bytes());
     let bytes = fill(room);
     let record = &mut record[..OVERHEAD_BYTES + SEALED_HEAD + bytes];
     records.seal(record).map_err(io::Error::other)?;
     segment.bytes_mut()[..record.len()].copy_from_slice(record);
-    queue_pair.owed = 0;
+    queue_pair.credits_to_return = 0;
     post_segment(connection, queue_pair, segment, record.len(), batch);
     Ok(bytes)
 }
 
-/// Puts a segment into the batch, with `bytes` of the stream and all credits owed.
+/// Puts a segment into the batch, with `bytes` of the stream and all credits to return.
 pub(super) fn send_segment(
     connection: u64,
     queue_pair: &mut QueuePairConnection,
@@ -89,7 +89,7 @@ pub(super) fn send_segment(
     batch: &mut Vec<WorkRequest>,
 ) {
     let head = SegmentHead {
-        credits: std::mem::take(&mut queue_pair.owed).into(),
+        credits: std::mem::take(&mut queue_pair.credits_to_return).into(),
         bytes: (bytes as u32).into(),
     };
     segment.bytes_mut()[..SEGMENT_HEAD].copy_from_slice(head.as_bytes());

@@ -4,7 +4,6 @@ use super::device::VerbsOptions;
 use super::driver::Verbs;
 use super::rdma_context::RdmaContext;
 use super::VerbsFabric;
-use crate::reactor::event_loop::Reactor;
 use crate::session::bounds::Bounds;
 use crate::tcp::{self, SharedPort, StreamListener};
 use crate::{FabricError, FabricKind, OwnIdentity};
@@ -84,10 +83,14 @@ impl VerbsFabric {
             what: "eventfd".to_owned(),
             source,
         })?;
-        Ok(Self {
-            reactor: Reactor::new(config.identity, config.protection, bounds, listener, verbs)?,
-            location: address.to_string(),
-        })
+        Self::listening(
+            config.identity,
+            config.protection,
+            bounds,
+            listener,
+            address.to_string(),
+            verbs,
+        )
     }
 }
 

@@ -20,7 +20,7 @@ use zerocopy::IntoBytes;
 /// Bound of the fabric under attack.
 pub const CONNECTIONS: usize = 100;
 /// Number of connections that may have proven nothing.
-pub const STRANGERS: usize = 50;
+pub const UNAUTHENTICATED: usize = 50;
 const FRIEND: u128 = 0xf21e_11d0;
 
 /// The clock of its fabrics stands still until the test moves it, so that no bound of time is reached by itself,
@@ -50,13 +50,13 @@ pub fn frame(kind: u8, id: u64, body: &[u8]) -> Vec<u8> {
     [FrameHeader::for_body(kind, id, body).as_bytes(), body].concat()
 }
 
-fn greeter(to: EndpointId) -> (TestConnector, Vec<u8>) {
+fn connector(to: EndpointId) -> (TestConnector, Vec<u8>) {
     TestConnector::hello(b't', Protection::Clear, &Identity::public(to), 0xbad)
 }
 
 /// Returns a valid HELLO to `to`.
 pub fn hello(to: EndpointId) -> Vec<u8> {
-    greeter(to).1
+    connector(to).1
 }
 
 /// Returns a WRITE without immediate.
@@ -85,7 +85,7 @@ impl Stage {
     pub fn new() -> Self {
         Self::with_bounds(Bounds {
             connections: CONNECTIONS,
-            strangers: STRANGERS,
+            unauthenticated: UNAUTHENTICATED,
             ..Bounds::default()
         })
     }
@@ -259,12 +259,12 @@ impl Stage {
     }
 
     /// Opens a raw connection and makes the fabric accept it.
-    pub fn greet(&mut self) -> TcpStream {
+    pub fn authenticate(&mut self) -> TcpStream {
         let mut socket = self.dial();
-        let (greeter, hello) = greeter(self.endpoint);
+        let (connector, hello) = connector(self.endpoint);
         socket.write_all(&hello).unwrap();
         let welcome = self.welcome(&mut socket);
-        socket.write_all(&greeter.proof(&welcome).0).unwrap();
+        socket.write_all(&connector.proof(&welcome).0).unwrap();
         let good = self.good.0;
         let connection = self.wait("Accepted", |event| match event {
             Event::Accepted { connection, .. } if *connection != good => Some(*connection),

@@ -144,7 +144,7 @@ impl Side {
     }
 }
 
-/// One direction of a connection in the middle. A unit is a frame, or, where bytes are sealed and the greeting is over, a
+/// One direction of a connection in the middle. A unit is a frame, or, where bytes are sealed and the handshake is over, a
 /// record.
 #[derive(Default)]
 pub struct Direction {

@@ -1,4 +1,4 @@
-//! The reactor that accepts at a shared port. All connections in it are strangers': those that prove
+//! The reactor that accepts at a shared port. None of its connections is authenticated: those that prove
 //! a key are passed on, the others are refused.
 
 use super::hello::{look, FirstFrame};
@@ -11,7 +11,7 @@ use crate::session::bounds::{Bounds, TAIL_BYTES};
 use crate::session::carrier::Carrier;
 use crate::session::context::Context;
 use crate::session::transport::{Datapath, Transport};
-use crate::{CloseReason, FabricError, FabricKind, OwnIdentity, RemoteRange, Waker, Write};
+use crate::{CloseReason, Fabric, FabricError, FabricKind, OwnIdentity, RemoteRange, Waker, Write};
 use faro_secure::{Protection, Secret, StaticKey};
 use mio::net::{TcpListener, TcpStream};
 use std::io;
@@ -40,7 +40,16 @@ impl PortAcceptor {
         let identity =
             OwnIdentity::new(key, &secret, None, "").map_err(|error| no_key(error.to_string()))?;
         let front = Front { routes };
-        let reactor = Reactor::new(identity, Protection::Clear, bounds, listener, front)?;
+        // No card names it: peers have the locations of the endpoints behind it.
+        let location = String::new();
+        let reactor = Reactor::listening(
+            identity,
+            Protection::Clear,
+            bounds,
+            listener,
+            location,
+            front,
+        )?;
         Ok(Self { reactor })
     }
 
@@ -56,7 +65,7 @@ impl PortAcceptor {
     /// # Errors
     /// `Io`: the port cannot be waited for.
     pub fn poll(&mut self, timeout: Duration) -> Result<(), FabricError> {
-        // Strangers end without an event.
+        // Unauthenticated connections end without an event.
         let polled = self.reactor.poll(&mut Vec::new(), timeout);
         let counted = self.reactor.counted();
         let (refused, failed) = (counted.connections_refused, counted.handshakes_failed);
@@ -129,7 +138,7 @@ impl Driver for Front {
     }
 }
 
-/// No frames but those of the greeting.
+/// No frames but those of the handshake.
 #[derive(Debug, Clone, Copy)]
 enum NoFrame {}
 

@@ -16,10 +16,10 @@
 //! applications cost at most as much as a handshake. A name of the key in HELLO would change the
 //! wire format, and would show on the path which connections are of the same application.
 //!
-//! Strangers are kept by the acceptor: it has the bounds, deadlines and places that an endpoint's reactor
+//! Unauthenticated connections are kept by the acceptor: it has the bounds, deadlines and places that an endpoint's reactor
 //! has ([`Bounds`]), and the thread that they use is not an endpoint's. A connection whose HELLO was
 //! made with an endpoint's key can be recorded on the path and sent again; the endpoint has it among
-//! its own strangers until PROOF comes, as it has those that come to a port of its own.
+//! its own unauthenticated connections until PROOF comes, as it has those that come to a port of its own.
 
 mod arrivals;
 mod front;

@@ -1,4 +1,4 @@
-//! The handshake of a new connection: HELLO, WELCOME, PROOF, or a GOODBYE that ends it.
+//! The frames of the handshake that begins a connection: HELLO, WELCOME, PROOF, or a GOODBYE that ends it.
 //!
 //! ```text
 //!  connector: AwaitWelcome ──WELCOME──▶ Pairing ──▶ Open       acceptor: AwaitHello ──HELLO──▶ AwaitProof ──PROOF──▶ Pairing ──▶ Open
