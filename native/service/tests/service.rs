@@ -624,6 +624,27 @@ fn a_status_says_what_is_kept() {
 }
 
 #[test]
+fn the_dashboard_shows_figures_that_there_are() {
+    let host = Host::new();
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/grafana/faro-serve.json"
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let shown: Vec<&str> = text
+        .split("faro_service_")
+        .skip(1)
+        .map(|rest| rest.split(|c| !is_name(c)).next().unwrap())
+        .collect();
+    assert!(shown.len() > 20, "{shown:?}");
+    let figures = host.service.figures();
+    for name in shown {
+        assert!(figures.iter().any(|(known, _)| known == name), "{name}");
+    }
+}
+
+#[test]
 fn figures_are_given_at_the_address_that_was_asked_for() {
     let host = Host::new();
     let address = "127.0.0.2:0".parse().unwrap();
