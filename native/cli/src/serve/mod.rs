@@ -2,14 +2,15 @@
 
 mod args;
 mod logger;
-mod signals;
 
 pub use args::{ServeArgs, ServedFabric, User};
 
 use crate::{host, units, CliError};
 use faro_endpoint::FabricChoice;
 use faro_service::{Listener, Metrics, Options, Service, ServiceError, Users, CONNECTIONS};
-use signals::Signals;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::signal_name;
 use std::io::Write;
 use std::net::IpAddr;
 
@@ -28,8 +29,7 @@ pub enum ServeError {
 /// Fails if the daemon cannot start or its line cannot be written.
 pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
     logger::install();
-    // Blocked before any thread starts, so that only this thread receives signals.
-    let signals = Signals::block().map_err(ServeError::Signals)?;
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(ServeError::Signals)?;
     let options = options(args);
     let users = options.users.clone();
     let service = Service::open(options).map_err(ServeError::Service)?;
@@ -54,8 +54,8 @@ pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
     );
     writeln!(out, "ready {}", listener.path().display())?;
     out.flush()?;
-    let signal = signals.wait().map_err(ServeError::Signals)?;
-    log::info!("{signal}: the service ends");
+    let signal = signals.forever().next().and_then(signal_name);
+    log::info!("{}: the service ends", signal.unwrap_or("a signal"));
     drop(listener);
     let figures = service.figures();
     service.close();
