@@ -1,7 +1,6 @@
 //! Tables for a terminal.
 
 use console::{measure_text_width, pad_str, Alignment, Term};
-use std::io::{self, Write};
 
 /// Returns the terminal's width, 80 where it has none; unlimited without a terminal.
 pub fn width() -> usize {
@@ -13,39 +12,42 @@ pub fn width() -> usize {
 }
 
 pub struct TableColumn {
-    pub title: &'static str,
-    /// Numbers stand on the right.
-    pub right: bool,
+    title: &'static str,
+    align: Alignment,
 }
 
-/// Writes rows below their titles, each column as wide as its widest cell.
-pub fn write(
-    out: &mut impl Write,
-    columns: &[TableColumn],
-    rows: &[Vec<String>],
-) -> io::Result<()> {
-    let mut widths: Vec<usize> = columns
-        .iter()
-        .map(|c| measure_text_width(c.title))
-        .collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(measure_text_width(cell));
-        }
+impl TableColumn {
+    pub const fn left(title: &'static str) -> Self {
+        let align = Alignment::Left;
+        Self { title, align }
     }
-    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
-        let cells = cells.zip(columns).zip(&widths);
-        let cells = cells.map(|((cell, column), &width)| match column.right {
-            true => pad_str(cell, width, Alignment::Right, None),
-            false => pad_str(cell, width, Alignment::Left, None),
-        });
-        writeln!(out, "{}", cells.collect::<Vec<_>>().join(" ").trim_end())
+
+    /// For numbers.
+    pub const fn right(title: &'static str) -> Self {
+        let align = Alignment::Right;
+        Self { title, align }
+    }
+}
+
+/// Rows below their titles, each column as wide as its widest cell.
+pub fn text(columns: &[TableColumn], rows: &[Vec<String>]) -> String {
+    let titles = columns.iter().map(|c| c.title.to_owned()).collect();
+    let lines = || std::iter::once(&titles).chain(rows);
+    let width = |at: usize| {
+        lines()
+            .filter_map(|cells: &Vec<String>| cells.get(at))
+            .map(|cell| measure_text_width(cell))
+            .max()
     };
-    line(&mut columns.iter().map(|c| c.title))?;
-    for row in rows {
-        line(&mut row.iter().map(String::as_str))?;
-    }
-    Ok(())
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|at| width(at).unwrap_or(0))
+        .collect();
+    let line = |cells: &Vec<String>| {
+        let cells = cells.iter().zip(columns).zip(&widths);
+        let cells = cells.map(|((cell, column), &width)| pad_str(cell, width, column.align, None));
+        cells.collect::<Vec<_>>().join(" ").trim_end().to_owned() + "\n"
+    };
+    lines().map(line).collect()
 }
 
 /// The end of the text in at most `most` letters.

@@ -72,11 +72,11 @@ pub const LEGEND: &str =
 pub fn write(out: &mut impl Write, all: &[Advice]) -> io::Result<()> {
     let mut rows: Vec<Vec<String>> = all.iter().map(|a| cells(a).to_vec()).collect();
     fit(&mut rows, columns::width());
-    let columns = TITLES.map(|title| TableColumn {
-        title,
-        right: matches!(title, "saves" | "shuffle" | "job time"),
+    let columns = TITLES.map(|title| match title {
+        "saves" | "shuffle" | "job time" => TableColumn::right(title),
+        _ => TableColumn::left(title),
     });
-    columns::write(out, &columns, &rows)?;
+    write!(out, "{}", columns::text(&columns, &rows))?;
     writeln!(out, "\n{}", summary(all))?;
     for line in LEGEND.split(". ") {
         writeln!(out, "{line}")?;
