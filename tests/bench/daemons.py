@@ -21,7 +21,7 @@ from pathlib import Path
 import links
 from harness import launch
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 HEAP = "1g"
 
 

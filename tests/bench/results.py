@@ -8,6 +8,7 @@ the names that the tables show. One with `failed` says why there is no figure.
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import statistics
@@ -262,6 +263,8 @@ def number(value) -> str:
     """A figure with three significant digits and without exponents; text as it is."""
     if value is None or isinstance(value, (str, list)):
         return str(value or "–")
+    if math.isinf(value):
+        return "never"
     if value == int(value) and value < 1000:
         return str(int(value))
     if abs(value) >= 100:

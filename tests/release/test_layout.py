@@ -137,6 +137,15 @@ def test_pip_installs_the_wheel_and_python_finds_the_jar(release, tmp_path, proj
     assert f"there is no file {target}/faro/faro-spark.jar" in done.stderr
 
 
+def test_the_command_writes_its_man_pages_and_completions(tmp_path):
+    subprocess.run([FARO, "pages", tmp_path], check=True)
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert {"faro.1", "faro-serve.1", "faro.bash", "_faro", "faro.fish"} <= set(found)
+    assert "faro-pages.1" not in found
+    assert "socket-dir" in found["faro-serve.1"]
+    assert "--socket-dir" in found["faro.bash"]
+
+
 def test_the_command_needs_glibc_only(project):
     environment = {**os.environ, "LC_ALL": "C"}
     words = ["readelf", "--dynamic", "--wide", FARO]

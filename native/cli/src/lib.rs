@@ -12,8 +12,10 @@ pub mod serve;
 pub mod sim;
 mod units;
 
-use clap::{Parser, Subcommand};
-use std::io::Write;
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -38,6 +40,9 @@ pub enum Command {
     Serve(Box<serve::ServeArgs>),
     /// Simulate a shuffle between many endpoints with grouped, rotated, random and sequential fetch
     Sim(Box<sim::SimArgs>),
+    /// Write man pages, and completions for bash, zsh and fish, into a folder
+    #[command(hide = true)]
+    Pages { folder: PathBuf },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -65,5 +70,13 @@ pub fn run(cli: &Cli, out: &mut impl Write) -> Result<u8, CliError> {
         Command::Perf(args) => perf::run(args, out).map(|()| 0),
         Command::Serve(args) => serve::run(args, out),
         Command::Sim(args) => sim::run(args, out).map(|()| 0),
+        Command::Pages { folder } => Ok(pages(folder).map(|()| 0)?),
     }
+}
+
+fn pages(folder: &Path) -> io::Result<()> {
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        clap_complete::generate_to(shell, &mut Cli::command(), "faro", folder)?;
+    }
+    clap_mangen::generate_to(Cli::command(), folder)
 }

@@ -32,10 +32,12 @@ def measure(chosen):
         log = Path(place, "log")
         if "machine" in chosen.places:
             words = [EXAMPLE / "run", "--repeats", chosen.rounds, "--log", log]
+            words += ["--jar", chosen.jar, "--version", chosen.version]
             words += ["--quick"] if chosen.quick else []
             subprocess.run([str(w) for w in words], check=True, stdout=subprocess.DEVNULL)
             yield from records("this machine, 4 tasks", log.read_text())
-        for rate in chosen.rate if "guest" in chosen.places else []:
+        # A guest takes minutes to start a cluster.
+        for rate in chosen.rate if "guest" in chosen.places and not chosen.quick else []:
             for fabric in chosen.fabric:
                 log.unlink(missing_ok=True)
                 try:

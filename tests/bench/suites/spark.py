@@ -99,7 +99,7 @@ def first_jobs(chosen):
     """`workloads`, then applications that are started for one job each."""
     yield from workloads()(chosen)
     name = chosen.workloads[0]
-    group = Group({name: f"run {name} 1"})
+    group = Group({name: f"run {name} {16 if chosen.quick else 1}"})
     for number in range(1 if chosen.quick else 5):
         for side in chosen.sides[:: 1 if number % 2 else -1]:
             once = replace_rounds(chosen, 1)

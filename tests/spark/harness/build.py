@@ -62,8 +62,3 @@ def other_version(jar, target, files=None):
         for name in files.keys() - set(old.namelist()):
             new.writestr(name, files[name])
     return target
-
-
-def faulty_library():
-    """The native library of the tests, unoptimized; it injects faults where FARO_FAULTS is set."""
-    return _native() / "libfaro_jni.so"

@@ -1,4 +1,4 @@
-//! The advice as one page of HTML, which loads nothing.
+//! The advice as one page of HTML, which loads nothing. maud escapes every text.
 
 use super::answer::saved;
 use super::model::Reason;
@@ -7,7 +7,7 @@ use super::ranking;
 use super::report::{Advice, StageAdvice};
 use super::text::shape;
 use super::units::{bytes, count, counted, mean, percent, time};
-use std::fmt::Write;
+use maud::{html, Markup, PreEscaped, DOCTYPE};
 
 /// The colours are those of Faro's tab and plots. On a narrow screen a stage's figures stand below its bar.
 const STYLE: &str = "
@@ -32,65 +32,50 @@ pre{background:var(--faint);padding:.7rem;border-radius:.4rem;overflow-x:auto}
 ";
 
 pub fn page(all: &[Advice], unread: &Problems) -> String {
-    let mut html = String::with_capacity(16_384);
-    html.push_str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
-    html.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
-    html.push_str("<title>Would Faro help?</title><style>");
-    html.push_str(STYLE);
-    html.push_str("</style></head><body><h1>Would Faro help?</h1>\n");
-    for problem in &unread.first {
-        let text = escaped(&problem.to_string());
-        let _ = writeln!(html, "<p class=\"problem\">{text}</p>");
-    }
-    if all.len() > 1 {
-        ranked(&mut html, all);
-    }
-    for (number, advice) in all.iter().enumerate() {
-        application(&mut html, advice, number);
-    }
-    html.push_str("<p class=\"soft\">An estimate from ");
-    html.push_str(&escaped(super::constants::MEASURED));
-    html.push_str("; docs/user/advise.md explains it.</p></body></html>\n");
-    html
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width,initial-scale=1";
+                title { "Would Faro help?" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { "Would Faro help?" }
+                @for problem in &unread.first { p.problem { (problem) } }
+                @if all.len() > 1 { (ranked(all)) }
+                @for (number, advice) in all.iter().enumerate() { (application(advice, number)) }
+                p.soft { "An estimate from " (super::constants::MEASURED) "; docs/user/advise.md explains it." }
+            }
+        }
+    };
+    page.into_string() + "\n"
 }
 
 /// The table of all applications; a row leads to its section.
-fn ranked(html: &mut String, all: &[Advice]) {
-    let _ = writeln!(
-        html,
-        "<p>{}</p><p class=\"soft\">{}</p><div class=\"wide\"><table><tr>",
-        ranking::summary(all),
-        ranking::LEGEND
-    );
-    for title in ranking::TITLES {
-        let _ = write!(html, "<th>{title}</th>");
-    }
-    for (number, advice) in all.iter().enumerate() {
-        html.push_str("</tr>\n<tr>");
-        for (i, cell) in ranking::cells(advice).iter().enumerate() {
-            let text = escaped(cell);
-            let _ = match i {
-                0 => write!(html, "<td><a href=\"#a{number}\">{text}</a></td>"),
-                _ => write!(html, "<td>{text}</td>"),
-            };
+fn ranked(all: &[Advice]) -> Markup {
+    html! {
+        p { (ranking::summary(all)) }
+        p.soft { (ranking::LEGEND) }
+        div.wide {
+            table {
+                tr { @for title in ranking::TITLES { th { (title) } } }
+                @for (number, advice) in all.iter().enumerate() {
+                    tr {
+                        @for (i, cell) in ranking::cells(advice).iter().enumerate() {
+                            td { @if i == 0 { a href={ "#a" (number) } { (cell) } } @else { (cell) } }
+                        }
+                    }
+                }
+            }
         }
     }
-    html.push_str("</tr></table></div>\n");
 }
 
-fn application(html: &mut String, a: &Advice, number: usize) {
-    let _ = writeln!(
-        html,
-        "<section id=\"a{number}\"><h1>{}</h1><p class=\"soft\">{} {}, Spark {}; {}</p>",
-        escaped(&a.message),
-        escaped(&a.application),
-        escaped(&a.id),
-        escaped(&a.spark),
-        shape(a)
-    );
+fn application(a: &Advice, number: usize) -> Markup {
     let t = &a.totals;
-    html.push_str("<div class=\"facts\">");
-    for (name, value) in [
+    let facts = [
         ("remote bytes", bytes(t.remote_bytes)),
         ("remote blocks", count(t.remote_blocks)),
         ("mean remote block", mean(t.remote_bytes, t.remote_blocks)),
@@ -102,104 +87,59 @@ fn application(html: &mut String, a: &Advice, number: usize) {
         ("writing", time(t.write_ms)),
         ("time of all tasks", time(t.run_ms as f64)),
         ("spilled to disk", bytes(t.disk_spilled)),
-    ] {
-        let _ = write!(html, "<div>{name}<b>{value}</b></div>");
-    }
-    html.push_str("</div>\n");
-    for note in &a.notes {
-        let _ = writeln!(html, "<p class=\"soft\">{}</p>", escaped(note));
-    }
-    for problem in &a.problems {
-        let text = escaped(&problem.to_string());
-        let _ = writeln!(html, "<p class=\"problem\">{text}</p>");
-    }
-    if !a.stages.is_empty() {
-        html.push_str(
-            "<h2>Stages that shuffle, by their time</h2><p class=\"soft key\">\
-             <i class=\"save\"></i>Faro would save at least<i class=\"may\"></i>at most\
-             <i class=\"rest\"></i>the rest of the stage</p>\n",
-        );
-        let longest = a.stages.iter().map(|s| s.wall_ms).max();
-        for one in &a.stages {
-            stage(html, one, longest.unwrap_or(1).max(1));
+    ];
+    let longest = a.stages.iter().map(|s| s.wall_ms).max();
+    html! {
+        section id={ "a" (number) } {
+            h1 { (a.message) }
+            p.soft { (a.application) " " (a.id) ", Spark " (a.spark) "; " (shape(a)) }
+            div.facts { @for (name, value) in facts { div { (name) b { (value) } } } }
+            @for note in &a.notes { p.soft { (note) } }
+            @for problem in &a.problems { p.problem { (problem) } }
+            @if !a.stages.is_empty() {
+                h2 { "Stages that shuffle, by their time" }
+                p.soft.key {
+                    i.save {} "Faro would save at least" i.may {} "at most" i.rest {} "the rest of the stage"
+                }
+                @for one in &a.stages { (stage(one, longest.unwrap_or(1).max(1))) }
+            }
+            @if a.more_stages > 0 {
+                p.soft { (counted(a.more_stages as u64, "more stage")) " with a shuffle: --stages N" }
+            }
+            @if !a.settings.is_empty() {
+                h2 { "To try it" }
+                pre { "spark-submit \\\n  " (a.settings.join(" \\\n  ")) }
+            }
         }
     }
-    if a.more_stages > 0 {
-        let more = counted(a.more_stages as u64, "more stage");
-        let _ = writeln!(
-            html,
-            "<p class=\"soft\">{more} with a shuffle: --stages N</p>"
-        );
-    }
-    if !a.settings.is_empty() {
-        let text = a.settings.join(" \\\n  ");
-        let _ = writeln!(
-            html,
-            "<h2>To try it</h2><pre>spark-submit \\\n  {}</pre>",
-            escaped(&text)
-        );
-    }
-    html.push_str("</section>\n");
 }
 
-fn stage(html: &mut String, stage: &StageAdvice, longest: i64) {
+fn stage(stage: &StageAdvice, longest: i64) -> Markup {
     let f = &stage.figures;
-    let width = 100.0 * stage.wall_ms as f64 / longest as f64;
-    let (low, high) = (100.0 * stage.gain.low, 100.0 * stage.gain.high);
-    let _ = write!(
-        html,
-        "<div class=\"stage\"><div class=\"head\"><span>{} {}</span><span>{}, {} of the jobs</span></div>\
-         <div class=\"bar\" style=\"width:{width:.1}%\"><i class=\"save\" style=\"width:{low:.1}%\"></i>\
-         <i class=\"may\" style=\"width:{:.1}%\"></i><i class=\"rest\" style=\"flex:1\"></i></div>",
-        stage.id,
-        escaped(&f.name),
-        time(stage.wall_ms as f64),
-        percent(stage.job_share),
-        high - low,
-    );
+    let wide = |part: f64| format!("width:{:.1}%", 100.0 * part);
     let because = match stage.reason {
         Reason::Nothing => String::new(),
         reason => format!(" because of {}", reason.text()),
     };
-    let _ = writeln!(
-        html,
-        "<p class=\"soft\">saves {}{because}. Read {} remote, {} local in {} of {}; {}; \
-         fetch wait {}; wrote {} in {}; spilled {}</p></div>",
-        saved(stage.gain),
-        bytes(f.remote_bytes),
-        bytes(f.local_bytes),
-        counted(f.blocks_read(), "block"),
-        mean(f.bytes_read(), f.blocks_read()),
-        counted(f.rows_read.saturating_add(f.rows_written), "row"),
-        percent(f.wait_ms as f64 / f.run_ms.max(1) as f64),
-        bytes(f.bytes_written),
-        time(f.write_ms),
-        bytes(f.disk_spilled),
-    );
-}
-
-fn escaped(text: &str) -> String {
-    let mut html = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => html.push_str("&amp;"),
-            '<' => html.push_str("&lt;"),
-            '>' => html.push_str("&gt;"),
-            '"' => html.push_str("&quot;"),
-            '\'' => html.push_str("&#39;"),
-            c => html.push(c),
+    html! {
+        div.stage {
+            div.head {
+                span { (stage.id) " " (f.name) }
+                span { (time(stage.wall_ms as f64)) ", " (percent(stage.job_share)) " of the jobs" }
+            }
+            div.bar style=(wide(stage.wall_ms as f64 / longest as f64)) {
+                i.save style=(wide(stage.gain.low)) {}
+                i.may style=(wide(stage.gain.high - stage.gain.low)) {}
+                i.rest style="flex:1" {}
+            }
+            p.soft {
+                "saves " (saved(stage.gain)) (because) ". Read " (bytes(f.remote_bytes)) " remote, "
+                (bytes(f.local_bytes)) " local in " (counted(f.blocks_read(), "block")) " of "
+                (mean(f.bytes_read(), f.blocks_read())) "; "
+                (counted(f.rows_read.saturating_add(f.rows_written), "row")) "; fetch wait "
+                (percent(f.wait_ms as f64 / f.run_ms.max(1) as f64)) "; wrote " (bytes(f.bytes_written)) " in "
+                (time(f.write_ms)) "; spilled " (bytes(f.disk_spilled))
+            }
         }
-    }
-    html
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn names_of_a_log_are_text() {
-        assert_eq!(
-            super::escaped("<b a='\"'>&"),
-            "&lt;b a=&#39;&quot;&#39;&gt;&amp;"
-        );
     }
 }

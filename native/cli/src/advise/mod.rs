@@ -7,7 +7,7 @@
 mod answer;
 mod args;
 mod bounded;
-mod columns;
+pub(crate) mod columns;
 mod constants;
 mod event;
 mod figures;

@@ -72,11 +72,11 @@ pub const LEGEND: &str =
 pub fn write(out: &mut impl Write, all: &[Advice]) -> io::Result<()> {
     let mut rows: Vec<Vec<String>> = all.iter().map(|a| cells(a).to_vec()).collect();
     fit(&mut rows, columns::width());
-    let columns = TITLES.map(|title| TableColumn {
-        title,
-        right: matches!(title, "saves" | "shuffle" | "job time"),
+    let columns = TITLES.map(|title| match title {
+        "saves" | "shuffle" | "job time" => TableColumn::right(title),
+        _ => TableColumn::left(title),
     });
-    columns::write(out, &columns, &rows)?;
+    write!(out, "{}", columns::text(&columns, &rows))?;
     writeln!(out, "\n{}", summary(all))?;
     for line in LEGEND.split(". ") {
         writeln!(out, "{line}")?;
@@ -92,11 +92,14 @@ fn fit(rows: &mut [Vec<String>], terminal: usize) {
     // The least that a narrow terminal shows.
     const NAME: usize = 13;
     const ID: usize = 11;
-    let letters = |text: &String| text.chars().count();
     let column = |rows: &[Vec<String>], i: usize| {
         let cells = rows.iter().filter_map(|row| row.get(i));
         let title = TITLES.get(i).map_or(0, |title| title.len());
-        cells.map(letters).max().unwrap_or(0).max(title)
+        cells
+            .map(|text| console::measure_text_width(text))
+            .max()
+            .unwrap_or(0)
+            .max(title)
     };
     let others: usize = (0..5).map(|i| column(rows, i) + 1).sum();
     let left = terminal.saturating_sub(others + 1);
@@ -106,7 +109,7 @@ fn fit(rows: &mut [Vec<String>], terminal: usize) {
     for row in rows {
         if let [.., id_cell, name_cell] = row.as_mut_slice() {
             *id_cell = columns::end(id_cell, id);
-            *name_cell = columns::start(name_cell, name);
+            *name_cell = console::truncate_str(name_cell, name, "…").into_owned();
         }
     }
 }

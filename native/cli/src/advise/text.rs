@@ -106,9 +106,9 @@ fn table(out: &mut impl Write, stages: &[StageAdvice]) -> io::Result<()> {
         .into_iter()
         .enumerate()
         .filter(|(i, _)| shown(*i))
-        .map(|(_, (title, _))| TableColumn {
-            title,
-            right: title != "because of",
+        .map(|(_, (title, _))| match title {
+            "because of" => TableColumn::left(title),
+            _ => TableColumn::right(title),
         })
         .collect();
     let row = |stage: &StageAdvice| -> Vec<String> {
@@ -132,5 +132,5 @@ fn table(out: &mut impl Write, stages: &[StageAdvice]) -> io::Result<()> {
         cells.map(|(_, cell)| cell).collect()
     };
     let rows: Vec<Vec<String>> = stages.iter().map(row).collect();
-    columns::write(out, &columns, &rows)
+    write!(out, "{}", columns::text(&columns, &rows))
 }

@@ -2,7 +2,6 @@
 
 mod args;
 mod logger;
-mod signals;
 mod status;
 
 pub use args::{ServeArgs, ServeCommand, ServedFabric, StatusArgs, User};
@@ -12,7 +11,9 @@ use faro_endpoint::FabricChoice;
 use faro_service::{
     ClientError, Listener, Metrics, Options, Service, ServiceError, Users, CONNECTIONS,
 };
-use signals::Signals;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::signal_name;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::Path;
@@ -44,8 +45,7 @@ pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
 
 fn serve(args: &ServeArgs, data: &Path, out: &mut impl Write) -> Result<u8, CliError> {
     logger::install();
-    // Blocked before any thread starts, so that only this thread receives signals.
-    let signals = Signals::block().map_err(ServeError::Signals)?;
+    let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(ServeError::Signals)?;
     let options = options(args, data);
     let users = options.users.clone();
     let service = Service::open(options).map_err(ServeError::Service)?;
@@ -70,8 +70,8 @@ fn serve(args: &ServeArgs, data: &Path, out: &mut impl Write) -> Result<u8, CliE
     );
     writeln!(out, "ready {}", listener.path().display())?;
     out.flush()?;
-    let signal = signals.wait().map_err(ServeError::Signals)?;
-    log::info!("{signal}: the service ends");
+    let signal = signals.forever().next().and_then(signal_name);
+    log::info!("{}: the service ends", signal.unwrap_or("a signal"));
     drop(listener);
     let figures = service.figures();
     service.close();

@@ -2,6 +2,7 @@
 
 use super::args::StatusArgs;
 use super::ServeError;
+use crate::advise::columns::{self, TableColumn};
 use crate::advise::units::bytes;
 use crate::CliError;
 use faro_service::{ask_status, figure, ApplicationStatus, Figures, Status, SOCKET};
@@ -9,17 +10,16 @@ use serde_json::{json, Map, Value};
 use std::io::Write;
 use std::path::Path;
 
-/// Columns of the table of applications. The first one is to the left.
-const COLUMNS: [&str; 9] = [
-    "application",
-    "user",
-    "state",
-    "executors",
-    "outputs",
-    "bytes",
-    "of quota",
-    "copies behind",
-    "loans",
+const COLUMNS: [TableColumn; 9] = [
+    TableColumn::left("application"),
+    TableColumn::right("user"),
+    TableColumn::right("state"),
+    TableColumn::right("executors"),
+    TableColumn::right("outputs"),
+    TableColumn::right("bytes"),
+    TableColumn::right("of quota"),
+    TableColumn::right("copies behind"),
+    TableColumn::right("loans"),
 ];
 
 pub(super) fn run(args: &StatusArgs, out: &mut impl Write) -> Result<u8, CliError> {
@@ -125,10 +125,10 @@ fn as_text(directory: &Path, user: u32, status: &Status) -> String {
     for (what, value) in lines {
         text.push_str(&format!("  {what:<22} {value}\n"));
     }
-    let rows: Vec<[String; 9]> = status.applications.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = status.applications.iter().map(row).collect();
     if !rows.is_empty() {
         text.push('\n');
-        table(&rows, &mut text);
+        text.push_str(&columns::text(&COLUMNS, &rows));
     }
     let hidden = of("applications").saturating_sub(rows.len() as u64);
     if hidden > 0 {
@@ -139,14 +139,14 @@ fn as_text(directory: &Path, user: u32, status: &Status) -> String {
     text
 }
 
-fn row(one: &ApplicationStatus) -> [String; 9] {
+fn row(one: &ApplicationStatus) -> Vec<String> {
     let of = |name| figure(&one.figures, name);
     let (held, quota) = (of("output_bytes"), of("quota_bytes"));
     let share = match quota {
         0 => "-".to_owned(),
         _ => format!("{:.0} %", 100.0 * held as f64 / quota as f64),
     };
-    [
+    vec![
         one.name.clone(),
         known(one.user).map_or_else(|| "-".to_owned(), |user| user.to_string()),
         one.state.to_string(),
@@ -157,24 +157,6 @@ fn row(one: &ApplicationStatus) -> [String; 9] {
         of("replicas_behind").to_string(),
         of("loans").to_string(),
     ]
-}
-
-fn table(rows: &[[String; 9]], text: &mut String) {
-    let header = COLUMNS.map(str::to_owned);
-    let lines = || std::iter::once(&header).chain(rows);
-    let width = |column: usize| lines().map(|line| line[column].chars().count()).max();
-    let widths: Vec<usize> = (0..COLUMNS.len())
-        .map(|column| width(column).unwrap_or(0))
-        .collect();
-    for line in lines() {
-        let cells = line.iter().zip(&widths).enumerate();
-        let cells = cells.map(|(at, (cell, width))| match at {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        let cells: Vec<String> = cells.collect();
-        text.push_str(&format!("  {}\n", cells.join("  ")));
-    }
 }
 
 #[cfg(test)]
@@ -224,9 +206,9 @@ mod tests {
             "faro serve 1.2.3 of user 1000 at /run/faro/faro-serve.sock, protocol 4 to 5\n",
             "  applications           3 of 16\n",
             "  files lent             0; on their way: 4\n",
-            "  application        user    state  executors  outputs      bytes  of quota  copies behind  loans\n",
-            "  app-20261128-0001  1000  serving          2     1000  512.0 GiB      50 %              0      4\n",
-            "  0123abcd              -     left          2        7  512.0 GiB      50 %              0      4\n",
+            "application       user   state executors outputs     bytes of quota copies behind loans\n",
+            "app-20261128-0001 1000 serving         2    1000 512.0 GiB     50 %             0     4\n",
+            "0123abcd             -    left         2       7 512.0 GiB     50 %             0     4\n",
             "\nnot shown: 1; root and the daemon's user see the applications of all users\n",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
