@@ -31,7 +31,7 @@ impl TableColumn {
 
 /// Rows below their titles, each column as wide as its widest cell.
 pub fn text(columns: &[TableColumn], rows: &[Vec<String>]) -> String {
-    let titles = columns.iter().map(|c| c.title.to_owned()).collect();
+    let titles: Vec<String> = columns.iter().map(|c| c.title.to_owned()).collect();
     let lines = || std::iter::once(&titles).chain(rows);
     let width = |at: usize| {
         lines()
