@@ -12,8 +12,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Tells the driver whether Faro runs in all executors: one where it runs has an endpoint card, one without its jar, with
- * a jar of another version or without the native library has none. An executor with a card is not asked again.
+ * Tells the driver whether Faro runs in all executors: one where it runs has an endpoint card. One without its jar,
+ * with another version of it or without the native library has none. An executor with a card is not asked again.
  */
 public final class ExecutorReadiness {
   private static final Logger LOG = LoggerFactory.getLogger(ExecutorReadiness.class);
