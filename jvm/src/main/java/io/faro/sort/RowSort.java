@@ -3,8 +3,8 @@ package io.faro.sort;
 /**
  * One sort of rows that lie in pages of memory, which are arrays or memory outside the heap. In a page each row has 8
  * bytes with its length as a long, then its own bytes, an {@code UnsafeRow}. All pages are surveyed, then encoded in
- * the same order, then sorted. The result is an array of <i>entries</i>, one for each row ({@link EntryShape}). Rows with
- * equal keys keep their order. For one thread at a time.
+ * the same order, then sorted. The result is an array of <i>entries</i>, one for each row ({@link EntryShape}). Rows
+ * with equal keys keep their order. For one thread at a time.
  */
 public final class RowSort implements AutoCloseable {
   /** Bytes before each row in a page. */

@@ -42,6 +42,8 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private final Set<Integer> sparks = ConcurrentHashMap.newKeySet();
   /** Null in an executor. */
   @Nullable private final SessionToggle choice;
+  /** True in the driver of an application that may sort. */
+  private final boolean maySort;
   /** Guarded by this. */
   private UiState uiState;
   /** The tab once the state is OPENED; null if Spark refused it. */
@@ -63,9 +65,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
     if (isDriver && !process.isOff()) {
       ExecutorClassPath.check(conf);
     }
-    if (isDriver && !process.isOff()) {
-      SqlExtensions.configure(conf);
-    }
+    maySort = isDriver && !process.isOff() && SqlExtensions.configure(conf);
     if (isDriver && !process.isOff() && process.conf.serviceDirectory != null) {
       OutlivingOutputs.configure(conf);
     }
@@ -84,6 +84,9 @@ public final class FaroShuffleManager extends SortShuffleManager {
         ui = FaroUi.ofActiveContext();
       }
       tab = ui;
+    }
+    if (maySort) {
+      SortExecutors.look();
     }
     ShuffleHandle handle = super.registerShuffle(shuffleId, dependency);
     boolean leaves = choice != null && choice.leaves(shuffleId);

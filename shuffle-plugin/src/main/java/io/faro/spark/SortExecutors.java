@@ -29,7 +29,15 @@ final class SortExecutors {
     }
   }
 
-  /** May wait a second for executors that it does not know. */
+  /** A query has begun: executors are asked while its first stages run. */
+  static void look() {
+    Option<SparkContext> context = SparkContext$.MODULE$.getActive();
+    if (!context.isEmpty() && !context.get().isLocal()) {
+      of(context.get().env()).look();
+    }
+  }
+
+  /** May wait two seconds for executors that it does not know. */
   static boolean areReady() {
     Option<SparkContext> context = SparkContext$.MODULE$.getActive();
     // Local mode's tasks run here, and a library that cannot be loaded leaves their sorts to Spark.

@@ -13,19 +13,23 @@ final class SqlExtensions {
 
   private SqlExtensions() {}
 
-  /** Called in the driver, before there is a session. The user's own come first, as they would alone. */
-  static void configure(SparkConf conf) {
+  /**
+   * Called in the driver, before there is a session. The user's own come first, as they would alone. Returns whether
+   * the application may sort.
+   */
+  static boolean configure(SparkConf conf) {
     SortCounters.resetPlans();
     if (!conf.contains(FaroKeys.SORT.name)) {
-      return;
+      return false;
     }
     String own = "io.faro.spark.FaroSqlExtension";
     String others = conf.get(SETTING, "").trim();
     for (String name : others.split(",")) {
       if (name.trim().equals(own)) {
-        return;
+        return true;
       }
     }
     conf.set(SETTING, others.isEmpty() ? own : others + "," + own);
+    return true;
   }
 }

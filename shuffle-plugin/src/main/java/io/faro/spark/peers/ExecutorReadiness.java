@@ -12,17 +12,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Tells the driver whether Faro runs in all executors: one where it runs has an endpoint card, one without its jar, with
- * a jar of another version or without the native library has none. An executor with a card is not asked again.
+ * Tells the driver whether Faro runs in all executors: one where it runs has an endpoint card. One without its jar,
+ * with another version of it or without the native library has none. An executor with a card is not asked again.
  */
 public final class ExecutorReadiness {
   private static final Logger LOG = LoggerFactory.getLogger(ExecutorReadiness.class);
-  /** Time that an executor has since the first question: it may be starting. A call takes no longer either. */
-  static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(1);
+  /** Time that an executor has since the first question, for it may be starting, and for each answer. */
+  static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(2);
   /** Time between two looks within a call. */
   static final long LOOK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
   /** Time between two questions to an executor that has no card after {@link #WAIT_NANOS}. */
-  static final long PAUSE_NANOS = TimeUnit.SECONDS.toNanos(10);
+  static final long PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
   /** Knows the executors. */
   public interface Source {
@@ -37,8 +37,7 @@ public final class ExecutorReadiness {
 
   private static final class CardCheck implements CardStore.Answer {
     final long since;
-    /** Guarded by the map's owner. */
-    long asked;
+    volatile long asked;
     volatile boolean isUnderWay;
     volatile boolean hasCard;
 
@@ -78,6 +77,17 @@ public final class ExecutorReadiness {
     this.clock = clock;
   }
 
+  /** Asks executors that are not known yet, so that a later {@link #all} need not wait for them. */
+  public void look() {
+    lookUps.execute(() -> {
+      try {
+        ask(source.alive(), clock.getAsLong());
+      } catch (Exception e) {
+        LOG.debug("The executors are not known", e);
+      }
+    });
+  }
+
   /** Returns whether Faro runs in all executors that there are, which is not known where there is none. */
   public boolean all() {
     try {
@@ -89,7 +99,8 @@ public final class ExecutorReadiness {
         boolean mayChange = false;
         for (CardCheck check : ask(alive, now)) {
           all &= check.hasCard;
-          mayChange |= !check.hasCard && now - check.since < WAIT_NANOS;
+          mayChange |= !check.hasCard
+              && (now - check.since < WAIT_NANOS || check.isUnderWay && now - check.asked < WAIT_NANOS);
         }
         if (all || !mayChange || now - start >= WAIT_NANOS) {
           return all;

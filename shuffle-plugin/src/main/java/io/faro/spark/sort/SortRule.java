@@ -33,7 +33,15 @@ public final class SortRule extends Rule<SparkPlan> {
 
   @Override
   public SparkPlan apply(SparkPlan plan) {
-    return wanted.getAsBoolean() ? plan.transformUp(new Sorts()) : plan;
+    if (!wanted.getAsBoolean()) {
+      return plan;
+    }
+    try {
+      return plan.transformUp(new Sorts());
+    } catch (IllegalStateException | LinkageError e) {
+      LOG.warn("Faro leaves the sorts of a plan to Spark: this Spark does not have what Faro's sort needs", e);
+      return plan;
+    }
   }
 
   private final class Sorts extends AbstractPartialFunction<SparkPlan, SparkPlan> {

@@ -79,6 +79,16 @@ class ExecutorReadinessTest {
   }
 
   @Test
+  void whoLooksBeforeNeedNotWait() {
+    executor("1");
+    readiness.look();
+    withCard.add("1");
+    nanos += ExecutorReadiness.WAIT_NANOS;
+    assertTrue(readiness.all());
+    assertEquals(ExecutorReadiness.WAIT_NANOS, nanos);
+  }
+
+  @Test
   void anExecutorThatStartsIsAwaited() {
     executor("1");
     starting = "1";
