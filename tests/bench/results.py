@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import time
@@ -39,6 +40,7 @@ NAMES = {
     "faro-sealed": "Faro tcp, sealed",
     "faro-spark": "Faro, Spark's reader",
     "faro-auto": "Faro",
+    "faro-sort": "Faro, its sort",
     "faro-lz4": "Faro, without row blocks",
     "free": "free",
     "comet": "Comet",
@@ -66,7 +68,7 @@ class Table:
     ratios: dict[str, str] = field(default_factory=dict)
     # The base: a key and its value, or values, of which the first that is there counts.
     base: tuple = ("side", STOCK)
-    # Records with these values only; `...`: with any but None.
+    # Leaves other records out; `...` stands for any value but None.
     only: dict = field(default_factory=dict)
     # A key whose values become columns, in a table for each figure with a row for the sum.
     across: str = ""
@@ -287,7 +289,9 @@ def grid(head: list, rows: list[list]) -> str:
         "---:" if any(str(row[i])[:1] in "0123456789+-–" for row in rows) else "---"
         for i in range(len(head))
     ]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [head, align, *rows])
+    heads = [re.sub(r"_([nµ]s)$", r", \1", name.replace("_us", "_µs")) for name in head]
+    heads = [name.replace("_", " ") for name in heads]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [heads, align, *rows])
 
 
 def size(count: int) -> str:

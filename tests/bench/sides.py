@@ -89,6 +89,7 @@ def all_sides(faro_jar: Path, spark: str) -> dict[str, Side]:
             {**FARO, "spark.faro.fabric": "auto", "spark.faro.reader": "spark"}, faro
         ),
         "faro-auto": Side({**FARO, "spark.faro.fabric": "auto"}, faro),
+        "faro-sort": Side({**FARO, "spark.faro.fabric": "auto", "spark.faro.sort": "true"}, faro),
         "faro-lz4": Side(
             {**FARO, "spark.faro.fabric": "auto", "spark.faro.rowBlocks": "false"}, faro
         ),

@@ -52,6 +52,10 @@ JOBS = {
     "range(0, 4000000, 1, {maps}))) a JOIN "
     "(SELECT /*+ REPARTITION({maps}, k) */ * FROM (SELECT id * 2 k, id % 5 v FROM "
     "range(0, 4000000, 1, {maps}))) b ON a.k = b.k",
+    # Far more rows than tasks have memory for, by a string and a long.
+    "sort": "SELECT count(*), sum(n * (k % 7)), max(s) FROM (SELECT k, s, row_number() OVER "
+    "(PARTITION BY g ORDER BY s, k) n FROM (SELECT xxhash64(id) k, id % 64 g, "
+    "sha2(string(id), 256) s FROM range(0, 3000000, 1, 16)))",
 }
 FIGURES = ["pool.highWaterBytes", "memory.tasksHighWaterBytes", "memory.totalHighWaterBytes"]
 # Of docs/user/memory.md: what each task may take, whatever the length of its rows.
@@ -70,6 +74,8 @@ class Shape(NamedTuple):
     jobs: tuple[str, ...]
     # `spark.executor.memoryOverhead` in MiB; 0: Spark's default.
     overhead: int = 0
+    # Faro's sort stands beside Spark's.
+    sorts: bool = False
 
     def container_mib(self):
         return self.heap + (self.overhead or max(self.heap // 10, 384))
@@ -84,6 +90,9 @@ LONG_FORM = [
     Shape("4-large", 4, 2048, ("q72",), overhead=1024),
     Shape("16", 16, 2048, (*SHORT, "q64")),
     Shape("16-large", 16, 4096, ("q72",), overhead=1024),
+    # Containers of 1 GB.
+    Shape("4-sort", 4, 640, ("sort", "shuffle"), sorts=True),
+    Shape("16-sort", 16, 640, ("sort", "shuffle"), sorts=True),
 ]
 # Of the join: maps, and partitions (at least 200).
 SIZES = {False: 100, True: 2000}
@@ -127,6 +136,7 @@ class Side:
             conf["spark.executor.memoryOverhead"] = f"{shape.overhead}m"
         if name == "faro":
             conf.setdefault("spark.faro.fabric", "tcp")
+            conf.setdefault("spark.faro.sort", str(shape.sorts).lower())
         self.application = Application(
             *(name, spark, spark_home.ensure(spark), place, tables),
             options.jar.resolve() if name == "faro" else None,
@@ -254,7 +264,9 @@ def compare(sides, name):
         f"{stock.outside_heap / MIB:.0f} MiB, Faro {faro.all / MIB:.0f} and "
         f"{faro.outside_heap / MIB:.0f} MiB, limit {limit / MIB:.0f} MiB; "
         f"stock {done['stock'][0].seconds:.1f} s, Faro {done['faro'][0].seconds:.1f} s; "
-        f"{done['faro'][0].counted('remoteBytes') / 1e6:.0f} MB remote"
+        f"{done['faro'][0].counted('remoteBytes') / 1e6:.0f} MB remote; "
+        f"{done['faro'][0].counted('sorts'):.0f} partitions sorted, "
+        f"{done['faro'][0].counted('sparkSorts.memory'):.0f} left to Spark"
     )
     if killed := sides.killed():
         return f"killed: {', '.join(killed)}", said
@@ -262,6 +274,9 @@ def compare(sides, name):
         return "the answers differ", said
     if not done["faro"][0].counted("remoteBytes"):
         return "nothing came through Faro", said
+    is_off = "spark.faro.sort=false" in sides.options.conf
+    if sides.shape.sorts and not is_off and not done["faro"][0].counted("sorts"):
+        return "nothing was sorted by Faro", said
     if not (stock.outside_heap and faro.outside_heap):
         return "the heap was not looked at", said
     heaps = {heap for side in sides.sides for heap in side.groups.heaps()}

@@ -226,3 +226,53 @@ fn time_in_operators_is_named() {
         29_000
     );
 }
+
+/// A stage that reads two shuffles and sorts for `sort_ms` of its minute.
+fn merge_join(smaller_bytes: u64, sort_ms: u64, tasks: u64) -> String {
+    let mut lines = vec![
+        r#"{"Event":"SparkListenerLogStart","Spark Version":"4.3.0"}"#.to_owned(),
+        r#"{"Event":"SparkListenerApplicationStart","App Name":"joins","App ID":"app-1"}"#.to_owned(),
+        r#"{"Event":"SparkListenerJobStart","Job ID":0,"Submission Time":1000,"Stage IDs":[1,2,3]}"#.to_owned(),
+    ];
+    for (stage, bytes) in [(1, 4_000_000_000), (2, smaller_bytes)] {
+        lines.push(format!(
+            r#"{{"Event":"SparkListenerTaskEnd","Stage ID":{stage},"Task Info":{{"Launch Time":1000,"Finish Time":2000}},"Task Metrics":{{"Executor Run Time":1000,"Shuffle Write Metrics":{{"Shuffle Bytes Written":{bytes}}}}}}}"#
+        ));
+        lines.push(format!(
+            r#"{{"Event":"SparkListenerStageCompleted","Stage Info":{{"Stage ID":{stage},"RDD Info":[{{"RDD ID":{stage},"Scope":"{{\"name\":\"Exchange\"}}"}}],"Submission Time":1000,"Completion Time":2000}}}}"#
+        ));
+    }
+    for _ in 0..tasks {
+        lines.push(format!(
+            r#"{{"Event":"SparkListenerTaskEnd","Stage ID":3,"Task Info":{{"Launch Time":2000,"Finish Time":61000}},"Task Metrics":{{"Executor Run Time":{},"Shuffle Read Metrics":{{"Local Blocks Fetched":2,"Total Records Read":9}}}}}}"#,
+            60_000 / tasks
+        ));
+    }
+    lines.push(format!(
+        r#"{{"Event":"SparkListenerStageCompleted","Stage Info":{{"Stage ID":3,"Parent IDs":[1,2],"RDD Info":[{{"RDD ID":9,"Name":"ShuffledRowRDD"}}],"Accumulables":[{{"Name":"sort time","Value":"{sort_ms}"}}],"Submission Time":2000,"Completion Time":61000}}}}"#
+    ));
+    lines.push(r#"{"Event":"SparkListenerJobEnd","Job ID":0,"Completion Time":61000}"#.to_owned());
+    lines.push(support::END.to_owned());
+    lines.join("\n")
+}
+
+#[test]
+fn merge_joins_that_fit_as_hash_joins_are_named_with_the_risk() {
+    let place = Place::new("joins");
+    let said = |log: String| {
+        let path = place.file("log", log.as_bytes());
+        stdout(&run(&[&path])).replace('\n', " ")
+    };
+    let setting = "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold=64m";
+    let fits = said(merge_join(40 << 20, 30_000, 4));
+    assert!(fits.contains("stages 3 look like merge joins"), "{fits}");
+    assert!(fits.contains("48 % of the tasks' time"), "{fits}");
+    assert!(fits.contains("up to 10.0 MiB in a partition"), "{fits}");
+    assert!(
+        fits.contains(setting) && fits.contains("does not spill"),
+        "{fits}"
+    );
+    // The smaller side is too large, or the sort too small.
+    assert!(!said(merge_join(400 << 20, 30_000, 4)).contains(setting));
+    assert!(!said(merge_join(40 << 20, 3_000, 4)).contains(setting));
+}

@@ -13,8 +13,8 @@ mod stage;
 use faro_conformance::{cases, Xorshift};
 use faro_fabric::tcp::MAX_HANDSHAKE_BYTES;
 use faro_fabric::{CloseReason, Exposure, RemoteRange};
-use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, VERSION};
-use faro_wire::{crc32c, kind, FrameHeader, WireError};
+use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, OLDEST_VERSION, VERSION, VERSIONS};
+use faro_wire::{crc32c, kind, FrameHeader, VersionGap, VersionRange, WireError};
 use stage::{frame, hello, write_frame, Stage};
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -75,33 +75,55 @@ fn random_frames_after_a_good_hello() {
 }
 
 #[test]
-fn a_wrong_version_is_told_the_right_one() {
+fn a_build_without_a_common_version_is_told_which_one_is_older() {
     let mut stage = Stage::new();
-    let mut attacker = stage.dial();
-    let mut bytes = hello(stage.endpoint);
-    bytes[4] = VERSION + 1;
-    attacker.write_all(&bytes).unwrap();
-    let text = stage.goodbye(attacker);
-    let expected = WireError::UnsupportedVersion {
-        got: VERSION + 1,
-        supported: VERSION,
-    };
-    assert_eq!(text, CloseReason::from(expected).to_string());
+    let first = u16::from(OLDEST_VERSION);
+    let next = u16::from(VERSION) + 1;
+    for (oldest, newest) in [(first - 2, first - 1), (next, next), (next, next + 2)] {
+        let mut other = stage.dial();
+        let (_, hello) = stage.offering([oldest as u8, newest as u8]);
+        other.write_all(&hello).unwrap();
+        let peer = VersionRange::new(oldest, newest);
+        let gap = VersionGap {
+            own: VERSIONS,
+            peer,
+        };
+        let text = stage.goodbye(other);
+        assert_eq!(text, CloseReason::from(WireError::from(gap)).to_string());
+        let older = match oldest < first {
+            true => "upgrade the peer first",
+            false => "upgrade this side first",
+        };
+        assert!(text.contains(older), "{text}");
+    }
     stage.assert_only_the_good_pair_is_left();
 }
 
 #[test]
-fn a_hello_of_another_protocol_range_is_told_the_right_one() {
+fn neighbouring_builds_speak_the_newest_version_that_both_have() {
     let mut stage = Stage::new();
-    let mut attacker = stage.dial();
-    let mut body = hello(stage.endpoint).split_off(32);
-    body[..2].copy_from_slice(&[VERSION + 1, VERSION + 3]);
-    attacker.write_all(&frame(kind::HELLO, 0, &body)).unwrap();
-    let text = stage.goodbye(attacker);
-    assert!(
-        text.contains(&format!("this side speaks {VERSION}")),
-        "{text}"
-    );
+    for versions in [
+        [OLDEST_VERSION - 1, OLDEST_VERSION],
+        [VERSION, VERSION + 1],
+        [OLDEST_VERSION - 1, VERSION + 1],
+    ] {
+        let mut other = stage.dial();
+        let (connector, hello) = stage.offering(versions);
+        other.write_all(&hello).unwrap();
+        let welcome = stage.welcome(&mut other);
+        let common = versions[1].min(VERSION);
+        assert_eq!(welcome[4], common, "the header of WELCOME");
+        // It checks that the sealed version in WELCOME was offered.
+        other.write_all(&connector.proof(&welcome).0).unwrap();
+        stage.accepted();
+        // A frame of another version than the connection's is no frame.
+        let stray = FrameHeader::for_body(kind::FIRST_MESSAGE, 1, b"").in_version(common + 1);
+        other.write_all(stray.as_bytes()).unwrap();
+        let reason = stage.closed().to_string();
+        assert!(reason.contains("protocol version"), "{reason}");
+        stage.until_gone(other);
+    }
+    stage.exchange();
 }
 
 #[test]

@@ -305,10 +305,11 @@ fn a_setting_that_no_endpoint_has_is_named() {
 #[test]
 fn what_has_no_key_reaches_no_endpoint() {
     let mut stage = Stage::of_two();
-    let newer = |bytes: &mut [u8]| bytes[4] = VERSION + 1;
     let of_no_endpoint = hello(7);
-    let mut of_another_version = hello(FIRST);
-    newer(&mut of_another_version);
+    let newer = [VERSION + 1; 2];
+    let to = card(FIRST);
+    let (_, of_another_version) =
+        TestConnector::offering(newer, b't', Protection::Clear, &to, READER);
     let (_, of_another_fabric) =
         TestConnector::hello(b'v', Protection::Clear, &card(FIRST), READER);
     let mut damaged = hello(FIRST);

@@ -5,6 +5,7 @@ use crate::message::{Hello, Key, Refusal};
 use crate::options::Users;
 use crate::orphaned::OrphanedOutputs;
 use crate::shares::share_of_user;
+use crate::status::ApplicationStatus;
 use crate::store::StoredTotals;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,6 +60,42 @@ impl ApplicationState {
             Self::Starting { .. } | Self::Ending { .. } => false,
             Self::Serving(application) => !application.is_empty(),
             Self::Unread { .. } | Self::Left(_) => true,
+        }
+    }
+
+    /// Returns it for `faro serve status`, without what the service knows of it.
+    pub(crate) fn status(&self, key: &Key) -> ApplicationStatus {
+        let figures = |holding: StoredTotals, replicas_behind, executors, served: [u64; 2]| {
+            vec![
+                ("executors".into(), executors),
+                ("outputs".into(), holding.outputs as u64),
+                ("output_bytes".into(), holding.bytes),
+                ("replicas".into(), holding.replicas as u64),
+                ("replicas_behind".into(), replicas_behind),
+                ("served_blocks_total".into(), served[0]),
+                ("served_bytes_total".into(), served[1]),
+            ]
+        };
+        let (name, state, figures) = match self {
+            Self::Unread { .. } => (None, "left", Vec::new()),
+            Self::Left(left) => {
+                let name = left.record.application.clone();
+                let holding = left.store.holding();
+                (Some(name), "left", figures(holding, 0, 0, [0; 2]))
+            }
+            Self::Starting { .. } => (None, "starting", Vec::new()),
+            Self::Serving(one) => {
+                let (executors, behind) = (one.executors() as u64, one.replicas_behind());
+                let figures = figures(one.holding(), behind, executors, one.served());
+                (Some(one.name.clone()), "serving", figures)
+            }
+            Self::Ending { .. } => (None, "ending", Vec::new()),
+        };
+        ApplicationStatus {
+            name: name.unwrap_or_else(|| key.to_string()),
+            user: self.owner().unwrap_or(u32::MAX),
+            state: state.into(),
+            figures,
         }
     }
 

@@ -1,6 +1,6 @@
 //! An executor's side: registers its application, and hands map outputs over.
 
-use crate::message::{Hello, MessageError, Refusal, Reply, Request};
+use crate::message::{Hello, MessageError, Refusal, Reply, Request, VERSIONS};
 use crate::options::SOCKET;
 use crate::socket::{receive, send, SocketError};
 use faro_endpoint::LoanError;
@@ -83,8 +83,8 @@ impl Client {
                 user,
             });
         }
-        match ask(&socket, &Request::Hello(hello), &[])? {
-            Reply::Welcome { card } => Ok(Self {
+        match ask(&socket, &Request::Hello(hello, VERSIONS), &[])? {
+            Reply::Welcome { card, .. } => Ok(Self {
                 socket: Mutex::new(Some(socket)),
                 card,
             }),

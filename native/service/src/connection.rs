@@ -4,7 +4,7 @@ use crate::application::Application;
 use crate::disk::{DiskError, DISK_WAIT};
 use crate::handed_over::HandedOverFiles;
 use crate::lend::Loans;
-use crate::message::{MessageError, Refusal, Reply, Request};
+use crate::message::{MessageError, Refusal, Reply, Request, VERSIONS};
 use crate::service::{Refused, Service};
 use crate::socket::{receive, send, ReceivedMessage, SocketError};
 use crate::store::KeepError;
@@ -43,8 +43,11 @@ fn late(error: &DiskError) -> Refused {
 
 /// What a first message wants.
 enum First {
-    Executor(Arc<Application>),
-    Status,
+    /// With the version that both sides speak.
+    Executor(Arc<Application>, u16),
+    Status {
+        from: u16,
+    },
 }
 
 /// To a message of an executor.
@@ -88,16 +91,17 @@ impl Connection<'_> {
                 .err()
                 .unwrap_or(SocketError::Closed)
         })?;
-        let application = match first {
-            First::Executor(application) => application,
-            First::Status => {
-                send(self.socket.as_fd(), &self.service.status().encode(), &[])?;
+        let (application, version) = match first {
+            First::Executor(application, version) => (application, version),
+            First::Status { from } => {
+                let status = self.service.status(self.user).encode(from);
+                send(self.socket.as_fd(), &status, &[])?;
                 return Err(SocketError::Closed);
             }
         };
         set_socket_timeout(self.socket, Timeout::Recv, Some(LOOK))?;
         let card = application.card();
-        self.reply(&Reply::Welcome { card })?;
+        self.reply(&Reply::Welcome { version, card })?;
         Ok(application)
     }
 
@@ -105,15 +109,18 @@ impl Connection<'_> {
         // Also of a user who is refused: closing with a message unread would take the answer from the other side.
         let received = receive(self.socket.as_fd())?;
         let request = Request::decode(&received.bytes);
-        if !self.service.serves(self.user) && !matches!(request, Ok(Request::Status)) {
+        if !self.service.serves(self.user) && !matches!(request, Ok(Request::Status { .. })) {
             return Ok(Err(not_served(self.user)));
         }
         Ok(match request {
-            Ok(Request::Hello(hello)) => self
-                .service
-                .register(&hello, self.user)
-                .map(First::Executor),
-            Ok(Request::Status) => Ok(First::Status),
+            Ok(Request::Hello(hello, offered)) => match VERSIONS.common(offered) {
+                Ok(version) => {
+                    let registered = self.service.register(&hello, self.user);
+                    registered.map(|application| First::Executor(application, version))
+                }
+                Err(gap) => Err((Refusal::Version, MessageError::Version(gap).to_string())),
+            },
+            Ok(Request::Status { from }) => Ok(First::Status { from }),
             Ok(
                 Request::Output { .. }
                 | Request::Lend { .. }
@@ -125,7 +132,7 @@ impl Connection<'_> {
                 let text = "the first message is no hello".to_owned();
                 Err((Refusal::Message, text))
             }
-            Err(error @ MessageError::Version { .. }) => Err((Refusal::Version, error.to_string())),
+            Err(error @ MessageError::Version(_)) => Err((Refusal::Version, error.to_string())),
             Err(error) => Err((Refusal::Message, error.to_string())),
         })
     }
@@ -172,7 +179,9 @@ impl Connection<'_> {
         let message = |text: String| (Refusal::Message, text);
         let request = Request::decode(&received.bytes).map_err(|e| message(e.to_string()))?;
         match request {
-            Request::Hello(_) | Request::Status => Err(message("a second hello".to_owned())),
+            Request::Hello(..) | Request::Status { .. } => {
+                Err(message("a second hello".to_owned()))
+            }
             Request::Output { id, has_data } => {
                 let mut files = received.descriptors.into_iter().map(File::from);
                 let wanted = 1 + usize::from(has_data);

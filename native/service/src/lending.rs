@@ -128,9 +128,18 @@ impl LoanLimits {
         drop(taken);
     }
 
-    #[cfg(test)]
-    fn on_their_way(&self) -> usize {
+    /// Returns how many files readers have been sent and have not taken yet.
+    pub(crate) fn on_their_way(&self) -> usize {
         lock(&self.counts).all
+    }
+
+    /// Returns how many of these are one application's.
+    pub(crate) fn on_their_way_of(&self, application: Key) -> usize {
+        lock(&self.counts)
+            .of
+            .get(&application)
+            .copied()
+            .unwrap_or(0)
     }
 }
 

@@ -21,7 +21,7 @@
 //!   control_client   tells services of hosts without an executor what executors tell the others; control_inbox hears it
 //!   port       the TCP port of all applications' endpoints, and the thread that accepts at it
 //!   counters   what it counted since its start
-//!   status     what it has and did: for `faro doctor`, and for Prometheus (metrics)
+//!   status     what it has and did: for `faro serve status`, `faro doctor`, and Prometheus (metrics)
 //! ```
 //! An application proves itself by a token that only its executors know; its name here is a hash of it. So one
 //! application can neither name nor guess another's outputs, and cannot take its name. Each has an endpoint of its own,
@@ -66,7 +66,7 @@ pub use error::ServiceError;
 pub use listener::Listener;
 pub use message::{
     Hello, Key, LoanState, Refusal, Reply, Request, Token, MAX_LEND, MAX_LEND_FILES, MAX_MESSAGE,
-    VERSION,
+    VERSIONS,
 };
 pub use metrics::Metrics;
 pub use options::{Options, Users, CONNECTIONS, SOCKET};
@@ -75,4 +75,4 @@ pub use record::Record;
 pub use replica::order;
 pub use service::Service;
 pub use socket::{receive, send, ReceivedMessage, SocketError};
-pub use status::{ask_status, Figures, Status};
+pub use status::{ask_status, figure, ApplicationStatus, Figures, Status};

@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn figures_have_a_type_and_a_value() {
-        let text = text(&vec![("outputs", 3), ("refused_total", 1)]);
+        let text = text(&vec![("outputs".into(), 3), ("refused_total".into(), 1)]);
         assert_eq!(
             text,
             "# TYPE faro_service_outputs gauge\nfaro_service_outputs 3\n\

@@ -8,12 +8,12 @@ use crate::disk::{Disk, DISK_WAIT};
 use crate::error::ServiceError;
 use crate::lending::LoanLimits;
 use crate::lines::{Line, Lines};
-use crate::message::{Hello, Key, Refusal};
+use crate::message::{Hello, Key, Refusal, VERSIONS};
 use crate::options::{Options, Users};
 use crate::places::Places;
 use crate::port::Port;
 use crate::replica::Throttle;
-use crate::status::{Figures, Status};
+use crate::status::{ApplicationStatus, Figures, Status};
 use crate::store::{OpenFileCount, OutputRecords, StoredTotals};
 use faro_endpoint::Budget;
 use faro_sync::{clock, lock, wait_timeout, Condvar, Mutex};
@@ -474,43 +474,69 @@ impl Service {
 
     /// What it has and did, by name.
     pub fn figures(&self) -> Figures {
-        self.status().figures()
+        self.figures_of(&self.known())
     }
 
-    /// What it has and did.
-    pub fn status(&self) -> Status {
+    /// What it has and did, as that user may see it.
+    pub fn status(&self, user: u32) -> Status {
+        let known = self.known();
+        let sees_all = user == 0 || user == geteuid().as_raw();
+        let of = |(key, one): &(Key, ApplicationState)| {
+            let mut status = one.status(key);
+            let loans = self.lending.on_their_way_of(*key) as u64;
+            status.figures.push(("loans".into(), loans));
+            let quota = self.options.quota;
+            status.figures.push(("quota_bytes".into(), quota));
+            status
+        };
+        let seen = known.iter();
+        let seen = seen.filter(|(_, one)| sees_all || one.owner() == Some(user));
+        let mut applications: Vec<ApplicationStatus> = seen.map(of).collect();
+        applications.sort_by(|a, b| a.name.cmp(&b.name));
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            protocols: VERSIONS,
+            figures: self.figures_of(&known),
+            applications,
+        }
+    }
+
+    fn figures_of(&self, applications: &[(Key, ApplicationState)]) -> Figures {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let port = self.port.shared().counts();
         let ended = self.counters.served();
         let mut totals = Totals::default();
-        let applications = self.known();
         applications.iter().for_each(|(_, known)| totals.add(known));
-        Status {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            applications: applications.len() as u64,
-            executors: totals.executors,
-            outputs: totals.holding.outputs as u64,
-            output_bytes: totals.holding.bytes,
-            linked: get(&self.counters.links),
-            kept_open: get(&self.counters.descriptors),
-            refused: get(&self.counters.refused),
-            removed: get(&self.counters.removed_outputs),
-            lent: get(&self.counters.lent),
-            served_blocks: ended[0] + totals.served[0],
-            served_bytes: ended[1] + totals.served[1],
-            replicas: totals.holding.replicas as u64,
-            replicas_behind: totals.behind,
-            copied_bytes: get(&self.copying.counts.bytes),
-            copies_refused: get(&self.copying.counts.refused),
-            memory: self.memory.held_bytes(),
-            memory_limit: self.memory.limit_bytes(),
-            tables: totals.tables,
-            tables_limit: self.options.table_bytes(),
-            outputs_limit: self.options.outputs() as u64,
-            passed_on: port.passed_on,
-            connections_refused: port.refused,
-            handshakes_failed: port.failed,
-        }
+        let (counters, copies) = (&self.counters, &self.copying.counts);
+        let figures = [
+            ("applications", applications.len() as u64),
+            ("executors", totals.executors),
+            ("outputs", totals.holding.outputs as u64),
+            ("output_bytes", totals.holding.bytes),
+            ("linked_total", get(&counters.links)),
+            ("kept_open_total", get(&counters.descriptors)),
+            ("refused_total", get(&counters.refused)),
+            ("removed_total", get(&counters.removed_outputs)),
+            ("served_blocks_total", ended[0] + totals.served[0]),
+            ("served_bytes_total", ended[1] + totals.served[1]),
+            ("lent_total", get(&counters.lent)),
+            ("loans", self.lending.on_their_way() as u64),
+            ("replicas", totals.holding.replicas as u64),
+            ("replicas_behind", totals.behind),
+            ("copied_bytes_total", get(&copies.bytes)),
+            ("copies_refused_total", get(&copies.refused)),
+            ("memory_bytes", self.memory.held_bytes()),
+            ("memory_limit_bytes", self.memory.limit_bytes()),
+            ("table_bytes", totals.tables),
+            ("table_limit_bytes", self.options.table_bytes()),
+            ("outputs_limit", self.options.outputs() as u64),
+            ("applications_limit", self.options.applications as u64),
+            ("connections_passed_on_total", port.passed_on),
+            ("connections_refused_total", port.refused),
+            ("handshakes_failed_total", port.failed),
+        ];
+        let figures = figures.into_iter();
+        figures.map(|(name, value)| (name.into(), value)).collect()
     }
 
     /// Ends all endpoints; outputs stay for the next service. Waits for them for a bounded time: a disk that hangs keeps no

@@ -59,7 +59,7 @@ fn a_disk_that_hangs_stops_its_application_only() {
     let first = service.register(&hello(1), owner).unwrap();
     let released = hang(&first);
     // Nothing here waits for the disk: not the figures, not another application.
-    assert_eq!(service.status().applications, 1);
+    assert_eq!(service.status(0).applications.len(), 1);
     service.tick(clock::now());
     let second = service.register(&hello(2), owner).unwrap();
     assert_eq!(second.disk().ask(|| 7).unwrap(), 7);
@@ -68,7 +68,7 @@ fn a_disk_that_hangs_stops_its_application_only() {
     // Nor its end.
     for (left, key) in [(1, keys[0]), (0, keys[1])] {
         service.end(key, "has ended").unwrap().recv().unwrap();
-        assert_eq!(service.status().applications, left);
+        assert_eq!(service.status(0).applications.len(), left);
     }
     drop(released);
     service.register(&hello(1), owner).unwrap();
@@ -101,7 +101,7 @@ fn an_application_that_cannot_end_takes_no_place_of_another_one() {
     drop(hangs);
     ends.recv().unwrap();
     service.register(&hello(3), owner).unwrap();
-    assert_eq!(service.status().applications, 2);
+    assert_eq!(service.status(0).applications.len(), 2);
     service.close();
 }
 
@@ -112,5 +112,5 @@ fn nobody_starts_an_application_of_a_service_that_ends() {
     service.close();
     let refused = service.register(&hello(1), geteuid().as_raw()).err();
     assert_eq!(refused.unwrap().0, Refusal::System);
-    assert_eq!(service.status().applications, 0);
+    assert_eq!(service.status(0).applications.len(), 0);
 }

@@ -15,7 +15,7 @@ mod raw;
 use executors::{hello, reader};
 use faro_service::{
     receive, send, Client, ClientError, Metrics, Refusal, Reply, Request, Service, ServiceError,
-    Users, SOCKET,
+    Users, SOCKET, VERSIONS,
 };
 use host::{id, Host};
 use raw::{ask, registered};
@@ -200,7 +200,12 @@ fn users_who_are_not_served_take_no_connection() {
     let silent = connections_of(54_321, &host, 8);
     let _both = [host.client(1).unwrap(), host.client(2).unwrap()];
     // They are told that they are not served, and not that there is no room.
-    send(silent[0].as_fd(), &Request::Hello(hello(1)).encode(), &[]).unwrap();
+    send(
+        silent[0].as_fd(),
+        &Request::Hello(hello(1), VERSIONS).encode(),
+        &[],
+    )
+    .unwrap();
     let told = receive(silent[0].as_fd()).unwrap();
     match Reply::decode(&told.bytes).unwrap() {
         Reply::Refused { why, .. } => assert_eq!(why, Refusal::User),
@@ -243,7 +248,7 @@ fn mutated_messages_end_their_connections_only() {
             card: vec![7; 9],
         },
         Request::Behind,
-        Request::Hello(hello(2)),
+        Request::Hello(hello(2), VERSIONS),
     ];
     let mut sockets = Vec::new();
     for request in all {

@@ -13,7 +13,7 @@ mod host;
 use executors::{hello, reader};
 use faro_endpoint::{Endpoint, LocalError};
 use faro_service::{
-    receive, send, Client, ClientError, LoanState, Refusal, Reply, Request, SOCKET,
+    receive, send, Client, ClientError, LoanState, Refusal, Reply, Request, SOCKET, VERSIONS,
 };
 use host::{id, Host};
 use rustix::net::{
@@ -268,7 +268,12 @@ fn connection(host: &Host) -> OwnedFd {
 
 fn registered(host: &Host) -> OwnedFd {
     let socket = connection(host);
-    send(socket.as_fd(), &Request::Hello(hello(1)).encode(), &[]).unwrap();
+    send(
+        socket.as_fd(),
+        &Request::Hello(hello(1), VERSIONS).encode(),
+        &[],
+    )
+    .unwrap();
     receive(socket.as_fd()).unwrap();
     socket
 }
@@ -289,7 +294,16 @@ fn lied_to(lent: Vec<LoanState>, file: &File, count: usize) -> (ClientError, boo
         let connection = accept(&socket).unwrap();
         receive(connection.as_fd()).unwrap();
         let card = vec![];
-        send(connection.as_fd(), &Reply::Welcome { card }.encode(), &[]).unwrap();
+        send(
+            connection.as_fd(),
+            &Reply::Welcome {
+                version: VERSIONS.newest,
+                card,
+            }
+            .encode(),
+            &[],
+        )
+        .unwrap();
         receive(connection.as_fd()).unwrap();
         let of = file.as_fd();
         send(

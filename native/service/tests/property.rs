@@ -2,8 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
-use faro_service::{Hello, LoanState, Record, Refusal, Reply, Request, Status, Token};
-use faro_wire::OutputId;
+use faro_service::{
+    ApplicationStatus, Figures, Hello, LoanState, Record, Refusal, Reply, Request, Status, Token,
+    MAX_MESSAGE, VERSIONS,
+};
+use faro_wire::{OutputId, VersionRange};
 use proptest::prelude::*;
 
 fn requests() -> impl Strategy<Value = Request> {
@@ -17,13 +20,16 @@ fn requests() -> impl Strategy<Value = Request> {
             prop::collection::vec(any::<u8>(), 0..64)
         )
             .prop_map(|(application, executor, sealed, token, secret)| {
-                Request::Hello(Hello {
-                    application,
-                    executor,
-                    sealed,
-                    token: Token::new(token),
-                    secret: secret.into(),
-                })
+                Request::Hello(
+                    Hello {
+                        application,
+                        executor,
+                        sealed,
+                        token: Token::new(token),
+                        secret: secret.into(),
+                    },
+                    VERSIONS,
+                )
             }),
         (0..=i32::MAX as u32, 0..=i64::MAX, any::<bool>()).prop_map(
             |(shuffle_id, map_id, has_data)| Request::Output {
@@ -43,7 +49,7 @@ fn requests() -> impl Strategy<Value = Request> {
             }),
         (0..=i32::MAX as u32).prop_map(|shuffle| Request::Forget { shuffle }),
         Just(Request::End),
-        Just(Request::Status),
+        any::<u16>().prop_map(|from| Request::Status { from }),
         Just(Request::Behind),
         (
             any::<u8>(),
@@ -58,6 +64,22 @@ fn requests() -> impl Strategy<Value = Request> {
                 card
             }),
     ]
+}
+
+fn figures() -> impl Strategy<Value = Figures> {
+    let figure = ("[a-z_]{1,30}", any::<u64>()).prop_map(|(name, value)| (name.into(), value));
+    prop::collection::vec(figure, 0..40)
+}
+
+fn applications() -> impl Strategy<Value = Vec<ApplicationStatus>> {
+    let application = ("[a-z0-9-]{1,255}", any::<u32>(), "[a-z]{1,10}", figures());
+    let application = application.prop_map(|(name, user, state, figures)| ApplicationStatus {
+        name,
+        user,
+        state: state.into(),
+        figures,
+    });
+    prop::collection::vec(application, 0..40)
 }
 
 proptest! {
@@ -78,7 +100,7 @@ proptest! {
     #[test]
     fn an_answer_is_read_back(card in prop::collection::vec(any::<u8>(), 0..4096), text in ".{0,400}") {
         for reply in [
-            Reply::Welcome { card: card.clone() },
+            Reply::Welcome { version: VERSIONS.newest, card: card.clone() },
             Reply::Done,
             Reply::Lent(vec![LoanState::NotHere, LoanState::Empty, LoanState::Whole]),
             Reply::Lent(vec![LoanState::Whole; 1_000]),
@@ -90,19 +112,24 @@ proptest! {
     }
 
     #[test]
-    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in any::<[u64; 23]>()) {
-        let [applications, executors, outputs, output_bytes, linked, kept_open, refused, removed, served_blocks,
-             served_bytes, lent, replicas, replicas_behind, copied_bytes, copies_refused, memory,
-             memory_limit, tables, tables_limit, outputs_limit, passed_on, connections_refused,
-             handshakes_failed] = figures;
-        let status = Status {
-            version, applications, executors, outputs, output_bytes, linked, kept_open, refused, removed,
-            served_blocks, served_bytes, lent,
-            replicas, replicas_behind, copied_bytes, copies_refused, memory, memory_limit, tables, tables_limit,
-            outputs_limit, passed_on, connections_refused, handshakes_failed,
-        };
-        let bytes = status.encode();
-        prop_assert_eq!(Status::decode(&bytes).unwrap(), status);
+    fn a_status_is_read_back(version in "[a-z0-9.-]{1,40}", figures in figures(), applications in applications()) {
+        let protocols = VersionRange::new(4, 5);
+        let status = Status { version, protocols, figures, applications };
+        let mut all = Vec::new();
+        loop {
+            let bytes = status.encode(all.len() as u16);
+            prop_assert!(bytes.len() <= MAX_MESSAGE);
+            let (part, left) = Status::decode(&bytes).unwrap();
+            prop_assert_eq!(&part.figures, &status.figures);
+            prop_assert!(left == 0 || !part.applications.is_empty());
+            all.extend(part.applications);
+            prop_assert_eq!(all.len() + usize::from(left), status.applications.len());
+            if left == 0 {
+                break;
+            }
+        }
+        prop_assert_eq!(&all, &status.applications);
+        let bytes = status.encode(0);
         for end in 0..bytes.len() {
             prop_assert!(Status::decode(&bytes[..end]).is_err());
         }

@@ -12,10 +12,10 @@ mod host;
 
 use executors::{hello, read, reader};
 use faro_service::{
-    ask_status, receive, send, tell, ApplicationMember, Client, ClientError, Metrics, Options,
-    Refusal, Reply, Request, Service, Token, Users, SOCKET,
+    ask_status, figure, receive, send, tell, ApplicationMember, Client, ClientError, Metrics,
+    Options, Refusal, Reply, Request, Service, Token, Users, SOCKET, VERSIONS,
 };
-use faro_wire::Card;
+use faro_wire::{Card, VersionRange};
 use host::{id, options, Host, IDLE};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -294,7 +294,12 @@ fn connection(host: &Host) -> OwnedFd {
 
 fn registered(host: &Host) -> OwnedFd {
     let socket = connection(host);
-    send(socket.as_fd(), &Request::Hello(hello(1)).encode(), &[]).unwrap();
+    send(
+        socket.as_fd(),
+        &Request::Hello(hello(1), VERSIONS).encode(),
+        &[],
+    )
+    .unwrap();
     let reply = receive(socket.as_fd()).unwrap();
     assert!(matches!(
         Reply::decode(&reply.bytes),
@@ -377,13 +382,18 @@ fn messages_that_are_none_end_their_connection_only() {
         id: id(1),
         has_data: false,
     };
-    let mut old = Request::Hello(hello(1)).encode();
-    old[5] = 9;
+    let newer = VersionRange::new(VERSIONS.newest + 1, VERSIONS.newest + 2);
+    let newer = Request::Hello(hello(1), newer).encode();
+    // As it was before a hello named a range: one version, then whether connections are sealed.
+    let mut oldest = newer.to_vec();
+    oldest[5..7].copy_from_slice(&3u16.to_le_bytes());
+    oldest.drain(7..9);
     for (bytes, why) in [
         (output.encode().to_vec(), Refusal::Message),
         (vec![99], Refusal::Message),
         (b"GET / HTTP/1.1".to_vec(), Refusal::Message),
-        (old.to_vec(), Refusal::Version),
+        (newer.to_vec(), Refusal::Version),
+        (oldest, Refusal::Version),
     ] {
         let socket = connection(&host);
         send(socket.as_fd(), &bytes, &[]).unwrap();
@@ -397,9 +407,52 @@ fn messages_that_are_none_end_their_connection_only() {
     assert!(receive(socket.as_fd()).is_err());
     // A second handshake.
     let socket = registered(&host);
-    send(socket.as_fd(), &Request::Hello(hello(2)).encode(), &[]).unwrap();
+    send(
+        socket.as_fd(),
+        &Request::Hello(hello(2), VERSIONS).encode(),
+        &[],
+    )
+    .unwrap();
     assert!(is_refused(&answer(&socket), Refusal::Message));
     host.handed(&good, 1, "still here").unwrap();
+}
+
+#[test]
+fn a_jar_of_a_neighbouring_version_is_served() {
+    let host = Host::new();
+    let own = VERSIONS;
+    for offered in [
+        own,
+        VersionRange::new(own.newest, own.newest + 1),
+        VersionRange::new(own.oldest, own.newest + 1),
+    ] {
+        let socket = connection(&host);
+        let bytes = Request::Hello(hello(1), offered).encode();
+        send(socket.as_fd(), &bytes, &[]).unwrap();
+        match answer(&socket) {
+            Reply::Welcome { version, .. } => assert_eq!(Ok(version), own.common(offered)),
+            other => panic!("{offered}: {other:?}"),
+        }
+    }
+    // Two versions apart: the line says which side to upgrade.
+    for (offered, older) in [
+        (VersionRange::new(own.oldest - 2, own.oldest - 1), "the jar"),
+        (
+            VersionRange::new(own.newest + 1, own.newest + 2),
+            "the daemon",
+        ),
+    ] {
+        let socket = connection(&host);
+        let bytes = Request::Hello(hello(1), offered).encode();
+        send(socket.as_fd(), &bytes, &[]).unwrap();
+        match answer(&socket) {
+            Reply::Refused { why, text } => {
+                assert_eq!(why, Refusal::Version);
+                assert!(text.contains(&format!("upgrade {older} first")), "{text}");
+            }
+            other => panic!("{offered}: {other:?}"),
+        }
+    }
 }
 
 #[test]
@@ -542,9 +595,28 @@ fn a_status_says_what_is_kept() {
     let (user, status) = ask_status(&host.dir.path().join("socket"), TIMEOUT).unwrap();
     assert_eq!(user, rustix::process::geteuid().as_raw());
     assert_eq!(status.version, env!("CARGO_PKG_VERSION"));
-    assert_eq!((status.applications, status.executors), (1, 1));
-    assert_eq!((status.outputs, status.linked, status.kept_open), (1, 1, 0));
-    assert_eq!((status.served_blocks, status.refused), (2, 0));
+    for (name, value) in [
+        ("applications", 1),
+        ("executors", 1),
+        ("outputs", 1),
+        ("linked_total", 1),
+        ("kept_open_total", 0),
+        ("served_blocks_total", 2),
+        ("refused_total", 0),
+        ("loans", 0),
+    ] {
+        assert_eq!(status.figure(name), value, "{name}");
+    }
+    let [one] = &status.applications[..] else {
+        panic!("{:?}", status.applications);
+    };
+    assert_eq!(
+        (&*one.name, one.user, &*one.state),
+        ("app-1", user, "serving")
+    );
+    assert_eq!(figure(&one.figures, "outputs"), 1);
+    assert_eq!(figure(&one.figures, "executors"), 1);
+    assert!(figure(&one.figures, "quota_bytes") > 0);
     drop(client);
     until("no executor", || host.figure("executors") == 0);
     let another = ask_status(&host.dir.path().join("nowhere"), TIMEOUT);

@@ -1,57 +1,13 @@
-//! Sorts entries by their keys: from the lowest digit on, stably, in steps of a bounded length. So the
-//! caller, who keeps an array of Java's in its place during a step, can let others run in between.
+//! Sorts entries of one word by their keys: from the lowest digit on, stably, in steps of a bounded
+//! length. So the caller, who keeps an array of Java's in its place during a step, can let others run in
+//! between.
 
-use zerocopy::{FromBytes, IntoBytes};
+use crate::progress::SortProgress;
 
 /// Entries up to which a comparison sort takes less time.
 const FEW: usize = 1 << 12;
 /// A digit's largest number of bits: its counters fit into the first cache.
 const MAX_DIGIT_BITS: u32 = 11;
-
-/// An entry as it is stored: its words, the highest first.
-pub trait StoredEntry: Copy {
-    type Number: Ord;
-    /// Returns the entries that words are; `None` if the last one is not whole.
-    fn of_words(words: &mut [u64]) -> Option<&mut [Self]>;
-    fn number(self) -> Self::Number;
-    fn digit(self, shift: u32, mask: u64) -> usize;
-}
-
-impl StoredEntry for [u64; 1] {
-    type Number = u64;
-
-    fn of_words(words: &mut [u64]) -> Option<&mut [Self]> {
-        <[Self]>::mut_from_bytes(words.as_mut_bytes()).ok()
-    }
-
-    #[inline]
-    fn number(self) -> u64 {
-        self[0]
-    }
-
-    #[inline]
-    fn digit(self, shift: u32, mask: u64) -> usize {
-        (self[0] >> shift & mask) as usize
-    }
-}
-
-impl StoredEntry for [u64; 2] {
-    type Number = u128;
-
-    fn of_words(words: &mut [u64]) -> Option<&mut [Self]> {
-        <[Self]>::mut_from_bytes(words.as_mut_bytes()).ok()
-    }
-
-    #[inline]
-    fn number(self) -> u128 {
-        u128::from(self[0]) << 64 | u128::from(self[1])
-    }
-
-    #[inline]
-    fn digit(self, shift: u32, mask: u64) -> usize {
-        ((self.number() >> shift) as u64 & mask) as usize
-    }
-}
 
 /// A sort that is under way.
 #[derive(Debug)]
@@ -92,30 +48,23 @@ impl RadixSort {
         }
     }
 
-    /// Nothing is to be done.
-    pub fn finish(&mut self) {
-        self.phase = DigitPhase::Done;
-    }
-
-    pub fn is_done(&self) -> bool {
-        matches!(self.phase, DigitPhase::Done)
-    }
-
-    pub fn is_in_second(&self) -> bool {
-        self.in_second
-    }
-
     /// Takes about `budget` entries one step further. Both arrays have the same length.
-    pub fn step<E: StoredEntry>(&mut self, first: &mut [E], second: &mut [E], budget: usize) {
-        if first.len() <= FEW && !self.is_done() && !self.in_second {
-            // Numbers differ, as the positions in them do: any order of equal ones would do.
-            first.sort_unstable_by_key(|entry| entry.number());
-            return self.finish();
+    pub fn step(&mut self, first: &mut [u64], second: &mut [u64], budget: usize) -> SortProgress {
+        if first.len() <= FEW && !self.in_second {
+            // Entries differ, as the positions in them do.
+            first.sort_unstable();
+            self.phase = DigitPhase::Done;
         }
         let (from, to) = match self.in_second {
             false => (first, second),
             true => (second, first),
         };
+        self.digits(from, to, budget);
+        SortProgress::of(matches!(self.phase, DigitPhase::Done), self.in_second)
+    }
+
+    /// Ends at the latest when all entries have moved, as the arrays change their roles then.
+    fn digits(&mut self, from: &[u64], to: &mut [u64], budget: usize) {
         let mut left = budget;
         while left > 0 {
             match self.phase {
@@ -124,7 +73,7 @@ impl RadixSort {
                     let end = from.len().min(done + left);
                     let mask = self.mask();
                     for entry in &from[done..end] {
-                        self.counts[entry.digit(self.shift, mask)] += 1;
+                        self.counts[(entry >> self.shift & mask) as usize] += 1;
                     }
                     left -= end - done;
                     self.phase = match end == from.len() {
@@ -136,7 +85,7 @@ impl RadixSort {
                     let end = from.len().min(done + left);
                     let mask = self.mask();
                     for entry in &from[done..end] {
-                        let place = &mut self.counts[entry.digit(self.shift, mask)];
+                        let place = &mut self.counts[(entry >> self.shift & mask) as usize];
                         to[*place as usize] = *entry;
                         *place += 1;
                     }
@@ -147,7 +96,6 @@ impl RadixSort {
                     }
                     self.in_second = !self.in_second;
                     self.next_digit();
-                    // The arrays change their roles with the next step.
                     return;
                 }
             }

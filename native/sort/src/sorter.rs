@@ -4,7 +4,9 @@ use crate::column::KeyColumn;
 use crate::encode::EntryNumber;
 use crate::error::SortError;
 use crate::layout::{bits, KeyLayout};
-use crate::radix::{RadixSort, StoredEntry};
+use crate::merge::{wide_entries, MergeSort};
+use crate::progress::SortProgress;
+use crate::radix::RadixSort;
 use crate::rows::RowFormat;
 use crate::survey::KeyColumnStats;
 
@@ -12,6 +14,9 @@ use crate::survey::KeyColumnStats;
 const MAX_POSITION_BITS: u32 = 56;
 /// Rows are counted in 32 bits.
 const MAX_ROWS: u64 = u32::MAX as u64 >> 1;
+
+/// Entries of two words that are sorted in one go, in about 10 ms.
+const RUN_ENTRIES: usize = 1 << 18;
 
 /// How an entry is made: a key's bits above a page's number above the word of the page at which the
 /// row's head is.
@@ -31,14 +36,6 @@ impl EntryShape {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SortProgress {
-    More,
-    /// The entries are in the first array.
-    InFirst,
-    InSecond,
-}
-
 /// Sorts rows in pages. The caller surveys all pages, then has them encoded in the same order, then
 /// sorts in steps.
 #[derive(Debug)]
@@ -56,19 +53,28 @@ pub struct RowSorter {
 #[derive(Debug)]
 enum SortStage {
     Survey,
-    Encode {
-        shape: EntryShape,
-        layout: KeyLayout,
-        /// Pages and rows that are done.
-        pages: usize,
-        rows: usize,
-        last: u128,
-        in_order: bool,
-    },
-    Sort {
-        shape: EntryShape,
-        radix: RadixSort,
-    },
+    Encode(EncodeStage),
+    Sort { shape: EntryShape, sort: EntrySort },
+}
+
+#[derive(Debug)]
+enum EntrySort {
+    InOrder,
+    /// Entries of one word.
+    Radix(RadixSort),
+    /// Entries of two words, whose keys have too many digits.
+    Merge(MergeSort),
+}
+
+#[derive(Debug)]
+struct EncodeStage {
+    shape: EntryShape,
+    layout: KeyLayout,
+    /// Pages and rows that are done.
+    pages: usize,
+    rows: usize,
+    last: u128,
+    in_order: bool,
 }
 
 impl RowSorter {
@@ -141,98 +147,38 @@ impl RowSorter {
             page_bits,
             exact: layout.exact,
         };
-        self.stage = SortStage::Encode {
+        self.stage = SortStage::Encode(EncodeStage {
             shape,
             layout,
             pages: 0,
             rows: 0,
             last: 0,
             in_order: true,
-        };
+        });
         Ok(shape)
     }
 
     /// Writes the entries of the next page's rows behind those of the pages before.
     pub fn encode(&mut self, page: &[u8], entries: &mut [u64]) -> Result<(), SortError> {
-        let SortStage::Encode { shape, .. } = &self.stage else {
+        let SortStage::Encode(stage) = &mut self.stage else {
             return Err(SortError::Sequence { call: "encode" });
         };
-        match shape.words {
-            1 => self.encode_as::<u64>(page, entries)?,
-            _ => self.encode_as::<u128>(page, entries)?,
+        let rows = self.pages[stage.pages] as usize;
+        match stage.shape.words {
+            1 => stage.page::<u64>(self.format, page, rows, entries)?,
+            _ => stage.page::<u128>(self.format, page, rows, entries)?,
         }
-        if let SortStage::Encode {
-            shape,
-            layout,
-            pages,
-            in_order,
-            ..
-        } = &self.stage
-        {
-            if *pages == self.pages.len() {
-                let mut radix = RadixSort::new(shape.position_bits(), layout.bits);
-                if *in_order {
-                    radix.finish();
+        if stage.pages == self.pages.len() {
+            let shape = stage.shape;
+            let sort = match (stage.in_order, shape.words) {
+                (true, _) => EntrySort::InOrder,
+                (false, 1) => {
+                    EntrySort::Radix(RadixSort::new(shape.position_bits(), stage.layout.bits))
                 }
-                let shape = *shape;
-                self.stage = SortStage::Sort { shape, radix };
-            }
-        }
-        Ok(())
-    }
-
-    fn encode_as<E: EntryNumber + Into<u128>>(
-        &mut self,
-        page: &[u8],
-        entries: &mut [u64],
-    ) -> Result<(), SortError> {
-        let SortStage::Encode {
-            shape,
-            layout,
-            pages,
-            rows,
-            last,
-            in_order,
-        } = &mut self.stage
-        else {
-            return Err(SortError::Sequence { call: "encode" });
-        };
-        let found = entries.len();
-        let count = self.pages[*pages] as usize;
-        let needed = (*rows + count) * E::WORDS;
-        let room = entries
-            .get_mut(*rows * E::WORDS..needed)
-            .ok_or(SortError::Room { found, needed })?;
-        let mut places = room.chunks_exact_mut(E::WORDS);
-        let other = SortError::OtherPage { page: *pages };
-        let number = *pages as u64;
-        let mut before = *last;
-        let mut ordered = *in_order;
-        self.format.for_each(page, |word, row| {
-            let Some(place) = places.next() else {
-                return Err(SortError::OtherPage {
-                    page: number as usize,
-                });
+                (false, _) => EntrySort::Merge(MergeSort::new(RUN_ENTRIES)),
             };
-            let key = layout.key::<E>(row)?;
-            let position = number << shape.word_bits | word;
-            let entry = match shape.position_bits() {
-                0 => key,
-                bits => key.push(position, bits),
-            };
-            entry.write(place);
-            let now = entry.into();
-            ordered &= before <= now;
-            before = now;
-            Ok(())
-        })?;
-        if places.next().is_some() {
-            return Err(other);
+            self.stage = SortStage::Sort { shape, sort };
         }
-        *pages += 1;
-        *rows += count;
-        *last = before;
-        *in_order = ordered;
         Ok(())
     }
 
@@ -243,7 +189,7 @@ impl RowSorter {
         second: &mut [u64],
         budget: usize,
     ) -> Result<SortProgress, SortError> {
-        let SortStage::Sort { shape, radix } = &mut self.stage else {
+        let SortStage::Sort { shape, sort } = &mut self.stage else {
             return Err(SortError::Sequence { call: "step" });
         };
         let needed = self.rows as usize * shape.words;
@@ -252,15 +198,14 @@ impl RowSorter {
             return Err(SortError::Room { found, needed });
         }
         let (first, second) = (&mut first[..needed], &mut second[..needed]);
-        match shape.words {
-            1 => run::<[u64; 1]>(radix, first, second, budget)?,
-            _ => run::<[u64; 2]>(radix, first, second, budget)?,
+        match sort {
+            EntrySort::InOrder => Ok(SortProgress::InFirst),
+            EntrySort::Radix(radix) => Ok(radix.step(first, second, budget)),
+            EntrySort::Merge(merge) => match (wide_entries(first), wide_entries(second)) {
+                (Some(first), Some(second)) => Ok(merge.step(first, second, budget)),
+                _ => Err(SortError::Room { found, needed }),
+            },
         }
-        Ok(match (radix.is_done(), radix.is_in_second()) {
-            (false, _) => SortProgress::More,
-            (true, false) => SortProgress::InFirst,
-            (true, true) => SortProgress::InSecond,
-        })
     }
 
     /// Returns the number of rows in all pages.
@@ -269,18 +214,45 @@ impl RowSorter {
     }
 }
 
-fn run<E: StoredEntry>(
-    radix: &mut RadixSort,
-    first: &mut [u64],
-    second: &mut [u64],
-    budget: usize,
-) -> Result<(), SortError> {
-    let found = first.len().min(second.len());
-    let needed = found.next_multiple_of(size_of::<E>() / size_of::<u64>());
-    let room = SortError::Room { found, needed };
-    match (E::of_words(first), E::of_words(second)) {
-        (Some(first), Some(second)) => radix.step(first, second, budget),
-        _ => return Err(room),
+impl EncodeStage {
+    /// Writes the entries of the next page, which has had `count` rows in the survey.
+    fn page<E: EntryNumber + Into<u128>>(
+        &mut self,
+        format: RowFormat,
+        page: &[u8],
+        count: usize,
+        entries: &mut [u64],
+    ) -> Result<(), SortError> {
+        let found = entries.len();
+        let needed = (self.rows + count) * E::WORDS;
+        let room = entries
+            .get_mut(self.rows * E::WORDS..needed)
+            .ok_or(SortError::Room { found, needed })?;
+        let mut places = room.chunks_exact_mut(E::WORDS);
+        let number = self.pages;
+        let other_page = || SortError::OtherPage { page: number };
+        let (shape, layout) = (self.shape, &self.layout);
+        let (mut before, mut in_order) = (self.last, self.in_order);
+        format.for_each(page, |word, row| {
+            let place = places.next().ok_or_else(other_page)?;
+            let key = layout.key::<E>(row)?;
+            let position = (number as u64) << shape.word_bits | word;
+            let entry = match shape.position_bits() {
+                0 => key,
+                bits => key.push(position, bits),
+            };
+            entry.write(place);
+            let now = entry.into();
+            in_order &= before <= now;
+            before = now;
+            Ok(())
+        })?;
+        if places.next().is_some() {
+            return Err(other_page());
+        }
+        self.pages += 1;
+        self.rows += count;
+        (self.last, self.in_order) = (before, in_order);
+        Ok(())
     }
-    Ok(())
 }

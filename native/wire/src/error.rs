@@ -1,5 +1,6 @@
 //! Errors of received bytes. Every variant carries the offending value.
 
+use crate::VersionGap;
 use thiserror::Error;
 
 /// Reason why a message is refused.
@@ -18,9 +19,9 @@ pub enum WireError {
     /// First four bytes are not `FARO`.
     #[error("not a Faro frame: magic {got:#010x}")]
     BadMagic { got: u32 },
-    /// A protocol version this build does not speak.
-    #[error("protocol version {got} is not supported, this side speaks {supported}")]
-    UnsupportedVersion { got: u8, supported: u8 },
+    /// Both sides have no protocol version in common.
+    #[error(transparent)]
+    UnsupportedVersion(#[from] VersionGap),
     /// A frame kind this build does not know.
     #[error("unknown frame kind {got:#04x}")]
     UnknownKind { got: u8 },

@@ -12,14 +12,18 @@
 //! the CRC-32C of the body; for `kind::WRITE` and `kind::READ_REPLY` only of the head before the payload,
 //! whose own checksum the endpoint layer sends in `DATA_WRITTEN`.
 
-use crate::{crc32c, WireError};
+use crate::{crc32c, VersionGap, VersionRange, WireError};
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// `b"FARO"`, read as a little-endian integer.
 pub const MAGIC: u32 = u32::from_le_bytes(*b"FARO");
-/// The protocol version this build speaks.
+/// The newest protocol version that this build speaks.
 pub const VERSION: u8 = 5;
+/// The oldest one: the version before, from the first one on that another version works with.
+pub const OLDEST_VERSION: u8 = 5;
+/// All that this build speaks.
+pub const VERSIONS: VersionRange = VersionRange::new(OLDEST_VERSION as u16, VERSION as u16);
 /// Bytes of a [`FrameHeader`].
 pub const HEADER_BYTES: usize = 32;
 /// Largest body of a two-sided message, in bytes.
@@ -106,7 +110,7 @@ pub mod kind {
 pub struct FrameHeader {
     /// Always [`MAGIC`].
     pub magic: U32,
-    /// Protocol version of the sender.
+    /// Protocol version of the connection.
     pub version: u8,
     /// One of [`kind`].
     pub kind: u8,
@@ -149,7 +153,23 @@ impl FrameHeader {
         header
     }
 
-    /// Checks magic, version, checksum and reserved field of the first [`HEADER_BYTES`] of `bytes`.
+    /// Returns the header as a peer of `version` reads it. The layout is the same in all versions.
+    #[must_use]
+    pub fn in_version(self, version: u8) -> Self {
+        if version == self.version {
+            return self;
+        }
+        let mut header = Self {
+            version,
+            header_crc: 0.into(),
+            ..self
+        };
+        header.header_crc = crc32c(header.as_bytes()).into();
+        header
+    }
+
+    /// Checks magic, version, checksum and reserved field of the first [`HEADER_BYTES`] of `bytes`. A HELLO and a GOODBYE may
+    /// have any version: the one says in its body what the sender speaks, and the other why it goes.
     ///
     /// # Errors
     /// `Truncated`, `BadMagic`, `UnsupportedVersion`, `BadChecksum`, `BadValue`. The caller checks
@@ -165,12 +185,15 @@ impl FrameHeader {
                 got: header.magic.get(),
             });
         }
-        // Version before checksum: another version may checksum differently.
-        if header.version != VERSION {
-            return Err(WireError::UnsupportedVersion {
-                got: header.version,
-                supported: VERSION,
-            });
+        let version = u16::from(header.version);
+        let in_all_versions = matches!(header.kind, kind::HELLO | kind::GOODBYE);
+        if !in_all_versions && !VERSIONS.has(version) {
+            let peer = VersionRange::new(version, version);
+            return Err(VersionGap {
+                own: VERSIONS,
+                peer,
+            }
+            .into());
         }
         let expected = crc32c(
             Self {

@@ -1,4 +1,4 @@
-//! Message layouts of Faro's wire protocol, version 1. Little-endian, fixed-width, 64-bit offsets.
+//! Message layouts of Faro's wire protocol. Little-endian, fixed-width, 64-bit offsets.
 //!
 //! Every frame starts with a [`FrameHeader`]. Kinds below [`kind::FIRST_MESSAGE`] belong to the fabric
 //! layer, the others to the endpoint layer, which decodes them with [`message::Incoming`]. Nothing in
@@ -15,6 +15,7 @@ pub mod codes;
 pub mod error;
 pub mod header;
 pub mod message;
+pub mod versions;
 
 pub use block::{BlockId, BlockStatus, OutputId};
 pub use bootstrap_id::BootstrapId;
@@ -22,3 +23,4 @@ pub use card::{Card, CardAddress};
 pub use checksum::crc32c;
 pub use error::WireError;
 pub use header::{kind, FrameHeader};
+pub use versions::{VersionGap, VersionRange};

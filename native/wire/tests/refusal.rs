@@ -3,13 +3,17 @@
 mod support;
 
 use faro_wire::card::{MAX_CARD_BYTES, MAX_NAME_BYTES};
+use faro_wire::header::VERSIONS;
 use faro_wire::message::{
     Abort, BlockEntry, ClearToSend, CommandReply, DataReady, DataWritten, Failed, FailureCode,
     Fetch, FetchResponse, Join, MemberCommand, MoreBuffers, ReadOffer, MAX_BLOCKS, MAX_BUFFERS,
     MAX_COMMAND_IDS, MAX_CONTENT_BYTES, MAX_DETAIL_BYTES, MAX_OFFERED_SLICES,
     MAX_OFFERED_SLICE_BYTES,
 };
-use faro_wire::{crc32c, BlockId, BlockStatus, BootstrapId, Card, FrameHeader, WireError};
+use faro_wire::{
+    crc32c, BlockId, BlockStatus, BootstrapId, Card, FrameHeader, VersionGap, VersionRange,
+    WireError,
+};
 use support::samples;
 use zerocopy::IntoBytes;
 
@@ -374,10 +378,10 @@ fn the_header_names_what_is_wrong_with_it() {
     other[4] = 6;
     assert_eq!(
         FrameHeader::parse(&other),
-        Err(WireError::UnsupportedVersion {
-            got: 6,
-            supported: 5
-        })
+        Err(WireError::UnsupportedVersion(VersionGap {
+            own: VERSIONS,
+            peer: VersionRange::new(6, 6),
+        }))
     );
     let mut resealed = with(with(header.clone(), 28, 9), 12, 0);
     let crc = crc32c(&resealed);

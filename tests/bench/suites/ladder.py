@@ -42,7 +42,7 @@ def measure(chosen):
     for gigabits in chosen.links:
         try:
             with links.linked(gigabits) as (link, speed):
-                more = {"link, Gbit/s": gigabits, "one connection": speed} if link else {}
+                more = {"link, Gbit/s": f"{gigabits:g}", "one connection": speed} if link else {}
                 for kind in chosen.places:
                     running = ladder.Ladder(chosen, shapes, chosen.sides, kind, link)
                     try:

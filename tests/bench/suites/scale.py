@@ -51,8 +51,9 @@ def is_query(name):
     return name.startswith("q")
 
 
-def options(names, sides, linked):
+def options(names, sides, linked, scale="10"):
     def add(parser):
+        parser.add_argument("--scale", default=scale, help=f"factor of the tables ({scale})")
         parser.add_argument("--workloads", nargs="+", default=names, help=f"({' '.join(names)})")
         parser.add_argument("--sides", nargs="+", default=sides, help=f"({' '.join(sides)})")
         parser.add_argument(
@@ -68,7 +69,7 @@ def measure(chosen):
     """A lot of a side at a time: all of them do not fit into the memory of a small machine."""
     names = ["q93", "q95"] if chosen.quick else chosen.workloads
     # Workloads make their own rows; tables only warm the JVM up then.
-    scale = "0.1" if chosen.quick else "10" if any(map(is_query, names)) else "1"
+    scale = "0.1" if chosen.quick else chosen.scale if any(map(is_query, names)) else "1"
     texts, tables = queries.ensure(), data.ensure(scale)
     applications.warm(tables)
     lots = [[name for name in lot if name in names] for lot in LOTS]
@@ -177,6 +178,8 @@ def expectation(name, seconds, constants):
 
 
 QUERIES = [name for lot in LOTS[:3] for name in lot]
+# Of all queries they sort for the largest part of their time.
+SORTING = ["q93", "q50", "q78", "q67"]
 FIGURES = ["job s", "executors' CPU s", "fetch wait s"]
 LINKED = Table(
     "By kind of link",
@@ -200,6 +203,15 @@ SUITES = {
         tables,
         measure,
         options([*QUERIES, *LARGE], ["stock", "faro-tcp", "faro-auto"], False),
+        needs_jar=True,
+        rounds=2,
+    ),
+    "sort": Suite(
+        "Sorts of merge joins and windows",
+        f"{ABOUT} Here the scale factor is 3, and the third side has `spark.faro.sort=true`.",
+        lambda records: [across("Scale factor 3", records)],
+        measure,
+        options(SORTING, ["stock", "faro-auto", "faro-sort"], False, scale="3"),
         needs_jar=True,
         rounds=2,
     ),

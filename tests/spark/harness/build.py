@@ -34,20 +34,8 @@ def _compile(jar, sources, class_path, against):
     classes.mkdir(parents=True)
     home = spark_home.ensure(spark_home.versions_named([against])[0])
     class_path = ":".join([f"{home}/jars/*", *map(str, class_path)])
-    spark_home.run(
-        [
-            "javac",
-            "--release",
-            "8",
-            "-nowarn",
-            "-Xlint:-options",
-            "-cp",
-            class_path,
-            "-d",
-            classes,
-            *sources,
-        ]
-    )
+    javac = ["javac", "--release", "8", "-nowarn", "-Xlint:-options"]
+    spark_home.run([*javac, "-cp", class_path, "-d", classes, *sources])
     part = jar.with_suffix(".part")
     spark_home.run(["jar", "cf", part, "-C", classes, "."])
     part.rename(jar)

@@ -45,6 +45,9 @@ pub struct StageFigures {
     pub end: i64,
     #[serde(skip)]
     pub parents: Box<[u64]>,
+    /// Bytes that each of the stages before has written for this one, and perhaps for others.
+    #[serde(skip)]
+    pub inputs: Box<[u64]>,
     #[serde(skip)]
     pub rdd: Option<u64>,
     #[serde(skip)]

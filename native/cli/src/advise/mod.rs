@@ -13,6 +13,7 @@ mod event;
 mod figures;
 mod html;
 mod lines;
+mod merge_joins;
 mod model;
 mod plain;
 mod problem;

@@ -3,6 +3,7 @@
 use super::answer;
 use super::constants;
 use super::figures::{LoggedApplication, StageFigures};
+use super::merge_joins;
 use super::model::{estimate, AdviceVerdict, Gain, Reason};
 use super::problem::Problem;
 use super::reader::LogContent;
@@ -98,7 +99,7 @@ impl Advice {
         };
         Self {
             log: read.log,
-            notes: notes(&app, &totals),
+            notes: notes(&app, &totals, &stages),
             application: app.name,
             id: app.id,
             spark: app.version,
@@ -203,7 +204,7 @@ fn grouped(app: &mut LoggedApplication, stages: &[StageAdvice], job_ms: i64) -> 
     groups.collect()
 }
 
-fn notes(app: &LoggedApplication, totals: &StageFigures) -> Vec<String> {
+fn notes(app: &LoggedApplication, totals: &StageFigures, stages: &[StageAdvice]) -> Vec<String> {
     let mut notes = Vec::new();
     let mut note = |text: &str| notes.push(text.to_owned());
     if app.properties.get("spark.shuffle.push.enabled") == "true" {
@@ -222,6 +223,8 @@ fn notes(app: &LoggedApplication, totals: &StageFigures) -> Vec<String> {
         ));
     }
     notes.extend(in_operators(totals));
+    let figures = stages.iter().map(|stage| (stage.id, &stage.figures));
+    notes.extend(merge_joins::note(figures, totals));
     notes
 }
 

@@ -3,8 +3,8 @@
 use super::figures::StageFigures;
 use std::collections::{BTreeMap, HashMap};
 
-/// Attributes the blocks that a stage read to the stages that wrote them, by their bytes, and removes the stages
-/// without tasks.
+/// Attributes the blocks that a stage read to the stages that wrote them, by their bytes, notes these bytes, and
+/// removes the stages without tasks.
 ///
 /// Adaptive execution runs a job for each shuffle. In the jobs that follow, a stage that is skipped stands for the
 /// one that wrote: it has the same RDD and another number.
@@ -15,7 +15,8 @@ pub fn attribute(stages: &mut BTreeMap<u64, StageFigures>) {
         .filter_map(|(&id, stage)| Some((stage.rdd?, id)))
         .collect();
     let mut written: Vec<(u64, f64)> = Vec::new();
-    for stage in stages.values() {
+    let mut inputs: Vec<(u64, Box<[u64]>)> = Vec::new();
+    for (&id, stage) in &*stages {
         let writers = stage.parents.iter().filter_map(|parent| {
             let named = stages.get(parent)?;
             match named.bytes_written {
@@ -23,8 +24,15 @@ pub fn attribute(stages: &mut BTreeMap<u64, StageFigures>) {
                 _ => Some(*parent),
             }
         });
-        let bytes = |id: u64| stages.get(&id).map_or(0, |s| s.bytes_written) as f64;
-        let writers: Vec<(u64, f64)> = writers.map(|id| (id, bytes(id))).collect();
+        let bytes = |id: u64| stages.get(&id).map_or(0, |s| s.bytes_written);
+        let mut distinct: Vec<u64> = writers.collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        inputs.push((id, distinct.iter().map(|&id| bytes(id)).collect()));
+        let writers: Vec<(u64, f64)> = distinct
+            .into_iter()
+            .map(|id| (id, bytes(id) as f64))
+            .collect();
         let all: f64 = writers.iter().map(|(_, bytes)| bytes).sum();
         let blocks = stage.blocks_read() as f64;
         if all > 0.0 {
@@ -33,6 +41,11 @@ pub fn attribute(stages: &mut BTreeMap<u64, StageFigures>) {
                     .iter()
                     .map(|(id, bytes)| (*id, blocks * bytes / all)),
             );
+        }
+    }
+    for (id, of) in inputs {
+        if let Some(stage) = stages.get_mut(&id) {
+            stage.inputs = of;
         }
     }
     for (id, blocks) in written {
@@ -77,5 +90,6 @@ mod tests {
             .map(|(&id, s)| (id, s.blocks_written))
             .collect();
         assert_eq!(blocks, [(1, 30.0), (2, 10.0), (4, 0.0)]);
+        assert_eq!(*stages[&4].inputs, [300, 100]);
     }
 }

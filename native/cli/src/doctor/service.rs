@@ -44,10 +44,10 @@ fn finding(directory: &Path, own: u32, answer: Result<(u32, Status), ClientError
         let fix = format!("run this as the executors' user, or `faro serve` as user {own}");
         return Finding::bad(CHECK, Severity::NoService, message, fix);
     }
-    if status.kept_open > 0 {
+    let kept_open = status.figure("kept_open_total");
+    if kept_open > 0 {
         let message = format!(
-            "{message}; {} were kept as open files, which are lost when it is restarted",
-            status.kept_open
+            "{message}; {kept_open} were kept as open files, which are lost when it is restarted"
         );
         let fix = "put its --data-dir on the file system of spark.local.dir".to_owned();
         return Finding::bad(CHECK, Severity::Note, message, fix);
@@ -60,53 +60,43 @@ fn name(status: &Status) -> String {
 }
 
 fn what(status: &Status) -> String {
+    let figure = |name| status.figure(name);
     format!(
         "keeps {} map outputs ({}) of {} applications; executors connected: {}, blocks served: {} ({}), refused: {}, \
          copies of other hosts: {}, copies behind: {}, memory: {} of {}",
-        status.outputs,
-        bytes(status.output_bytes),
-        status.applications,
-        status.executors,
-        status.served_blocks,
-        bytes(status.served_bytes),
-        status.refused,
-        status.replicas,
-        status.replicas_behind,
-        bytes(status.memory),
-        bytes(status.memory_limit)
+        figure("outputs"),
+        bytes(figure("output_bytes")),
+        figure("applications"),
+        figure("executors"),
+        figure("served_blocks_total"),
+        bytes(figure("served_bytes_total")),
+        figure("refused_total"),
+        figure("replicas"),
+        figure("replicas_behind"),
+        bytes(figure("memory_bytes")),
+        bytes(figure("memory_limit_bytes"))
     )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use faro_wire::VersionRange;
 
     fn status(kept_open: u64) -> Status {
+        let figures = [
+            ("applications", 2),
+            ("executors", 3),
+            ("outputs", 40),
+            ("output_bytes", 5 << 20),
+            ("kept_open_total", kept_open),
+        ];
+        let figures = figures.into_iter();
         Status {
             version: "1.2.3".to_owned(),
-            applications: 2,
-            executors: 3,
-            outputs: 40,
-            output_bytes: 5 << 20,
-            linked: 40,
-            kept_open,
-            refused: 6,
-            removed: 0,
-            served_blocks: 700,
-            served_bytes: 8 << 20,
-            lent: 0,
-            replicas: 9,
-            replicas_behind: 0,
-            copied_bytes: 0,
-            copies_refused: 0,
-            memory: 32 << 20,
-            memory_limit: 1 << 30,
-            tables: 1 << 20,
-            tables_limit: 512 << 20,
-            outputs_limit: 524_288,
-            passed_on: 12,
-            connections_refused: 0,
-            handshakes_failed: 1,
+            protocols: VersionRange::new(4, 4),
+            figures: figures.map(|(name, value)| (name.into(), value)).collect(),
+            applications: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::doctor::args::limit;
 use crate::units;
-use clap::ValueEnum;
+use clap::{Subcommand, ValueEnum};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,11 +16,45 @@ pub enum ServedFabric {
     Tcp,
 }
 
+/// What to do in place of serving.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ServeCommand {
+    /// Show what the daemon of this host keeps: applications, map outputs, memory, loans
+    Status(StatusArgs),
+}
+
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "\
+pub struct StatusArgs {
+    /// The daemon's --socket-dir
+    #[arg(
+        long,
+        env = "FARO_SERVE_SOCKET_DIR",
+        default_value = "/run/faro",
+        value_name = "DIR"
+    )]
+    pub socket_dir: PathBuf,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Time that the daemon has for its answer
+    #[arg(long, default_value = "5s", value_parser = duration, value_name = "TIME")]
+    pub timeout: Duration,
+}
+
+#[derive(Debug, Clone, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
 Executors find the service by spark.faro.service.directory, which is its --socket-dir. SIGTERM and
-SIGINT end it; what it keeps stays in --data-dir for the next one, until the machine starts anew.")]
+SIGINT end it; what it keeps stays in --data-dir for the next one, until the machine starts anew."
+)]
 pub struct ServeArgs {
+    #[command(subcommand)]
+    pub command: Option<ServeCommand>,
+
     /// Directory of the Unix socket that executors connect to; made if it is missing
     #[arg(
         long,
@@ -32,8 +66,8 @@ pub struct ServeArgs {
 
     /// Directory of the links to map outputs, on the file system of spark.local.dir; made if it is
     /// missing
-    #[arg(long, env = "FARO_SERVE_DATA_DIR", value_name = "DIR")]
-    pub data_dir: PathBuf,
+    #[arg(long, env = "FARO_SERVE_DATA_DIR", required = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
 
     /// Address that readers connect to [default: as Spark finds it]
     #[arg(long, env = "FARO_SERVE_ADDRESS", value_name = "IP")]

@@ -3,15 +3,19 @@
 mod args;
 mod logger;
 mod signals;
+mod status;
 
-pub use args::{ServeArgs, ServedFabric, User};
+pub use args::{ServeArgs, ServeCommand, ServedFabric, StatusArgs, User};
 
 use crate::{host, units, CliError};
 use faro_endpoint::FabricChoice;
-use faro_service::{Listener, Metrics, Options, Service, ServiceError, Users, CONNECTIONS};
+use faro_service::{
+    ClientError, Listener, Metrics, Options, Service, ServiceError, Users, CONNECTIONS,
+};
 use signals::Signals;
 use std::io::Write;
 use std::net::IpAddr;
+use std::path::Path;
 
 /// An error that ends the daemon.
 #[derive(Debug, thiserror::Error)]
@@ -20,17 +24,29 @@ pub enum ServeError {
     Service(#[from] ServiceError),
     #[error("signals cannot be waited for: {0}")]
     Signals(std::io::Error),
+    #[error("no --data-dir: the directory of the links to map outputs")]
+    NoDataDirectory,
+    #[error("{0}")]
+    Status(#[from] ClientError),
 }
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT, or shows what the daemon of this host keeps.
 ///
 /// # Errors
 /// Fails if the daemon cannot start or its line cannot be written.
 pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
+    match (&args.command, &args.data_dir) {
+        (Some(ServeCommand::Status(status)), _) => status::run(status, out),
+        (None, Some(data)) => serve(args, data, out),
+        (None, None) => Err(ServeError::NoDataDirectory.into()),
+    }
+}
+
+fn serve(args: &ServeArgs, data: &Path, out: &mut impl Write) -> Result<u8, CliError> {
     logger::install();
     // Blocked before any thread starts, so that only this thread receives signals.
     let signals = Signals::block().map_err(ServeError::Signals)?;
-    let options = options(args);
+    let options = options(args, data);
     let users = options.users.clone();
     let service = Service::open(options).map_err(ServeError::Service)?;
     let listener = Listener::start(&service).map_err(ServeError::Service)?;
@@ -46,7 +62,7 @@ pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
          {}",
         env!("CARGO_PKG_VERSION"),
         listener.path().display(),
-        args.data_dir.display(),
+        data.display(),
         service.address(),
         args.applications,
         units::show(args.memory),
@@ -69,12 +85,12 @@ pub fn run(args: &ServeArgs, out: &mut impl Write) -> Result<u8, CliError> {
     Ok(0)
 }
 
-fn options(args: &ServeArgs) -> Options {
+fn options(args: &ServeArgs, data: &Path) -> Options {
     let address = host::address(args.address, None);
     let users: Vec<u32> = args.users.iter().filter_map(id).collect();
     Options {
         socket_directory: args.socket_dir.clone(),
-        data_directory: args.data_dir.clone(),
+        data_directory: data.to_owned(),
         bind: bind(address),
         advertise: address,
         port: args.port,

@@ -266,6 +266,48 @@ impl ArenaQueue {
         self.waiting.pop_first().map(|(_, id)| id)
     }
 
+    /// Offers an attempt all the buffers that it should have now, as far as memory and room allow.
+    /// `offer` exposes the first bytes of a lease to the attempt's server and returns the buffer, or
+    /// nothing if its connection has no room. Returns the buffers that the server must be told of.
+    pub(super) fn offer_more<B>(
+        &mut self,
+        attempts: &mut Attempts,
+        id: u64,
+        mut offer: impl FnMut(&mut Attempt, Lease, u32) -> Option<B>,
+    ) -> (MemoryGrant, Vec<B>) {
+        let mut buffers = Vec::new();
+        let Some(mut attempt) = attempts.take_out(id) else {
+            return (MemoryGrant::Served, buffers);
+        };
+        let granted = loop {
+            let mut bytes = attempt.next_bytes();
+            if bytes == 0 {
+                break MemoryGrant::Served;
+            }
+            if self.is_held_back(attempts, attempt.request.id) {
+                break MemoryGrant::NoMemory;
+            }
+            let Ok(leases) = self.memory.try_lease_all(bytes, Purpose::Read) else {
+                break MemoryGrant::NoMemory;
+            };
+            for lease in leases {
+                let capacity = bytes.min(lease.capacity() as u64) as u32;
+                match offer(&mut attempt, lease, capacity) {
+                    Some(buffer) => buffers.push(buffer),
+                    None => break,
+                }
+                bytes -= u64::from(capacity);
+            }
+            if bytes > 0 {
+                // The fabric cannot expose more to that peer now, or the connection is closed.
+                self.gave_back();
+                break MemoryGrant::NoRoom;
+            }
+        };
+        attempts.put_in(id, attempt);
+        (granted, buffers)
+    }
+
     /// Notes what an attempt was granted that is not in the queue. Without room it waits for that,
     /// and without memory it joins the queue.
     pub(super) fn granted(&mut self, attempts: &mut Attempts, id: u64, grant: MemoryGrant) {

@@ -15,10 +15,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MS: Duration = Duration::from_millis(1);
 const TIMEOUT: Duration = Duration::from_secs(30);
 const REQUESTS: u64 = 24;
-/// Buffers that a connection has room for.
-const ROOM: usize = 20;
-/// The last server stops for good in some runs; the others only pause.
+/// The largest block that the arena has room for.
+const LARGEST: u64 = SLAB_BYTES as u64 - 2 * PAGE_BYTES as u64;
 const SERVERS: u64 = 4;
+const LAST: u64 = SERVERS - 1;
+/// The oldest requests, to which the last server writes nothing in some scenes.
+const STUCK: u64 = 4;
 
 #[test]
 fn each_connection_has_its_own_the_oldest_first() {
@@ -46,8 +48,84 @@ struct ModelAttempt {
     missing: u64,
 }
 
+/// Exposes the first `capacity` bytes of a lease to the attempt's server, unless its connection is
+/// full. Returns the key and the capacity.
+fn expose(
+    exposed: &mut BTreeMap<u64, (ConnectionId, Lease)>,
+    next_key: &mut u64,
+    room: usize,
+    attempt: &mut Attempt,
+    lease: Lease,
+    capacity: u32,
+) -> Option<(u64, u32)> {
+    let on_connection = exposed.values().filter(|e| e.0 == attempt.connection);
+    if on_connection.count() >= room {
+        return None;
+    }
+    *next_key += 1;
+    exposed.insert(*next_key, (attempt.connection, lease));
+    attempt.offered(*next_key, capacity);
+    Some((*next_key, capacity))
+}
+
+/// What happens in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scene {
+    /// Servers pause and connections fill up.
+    Pauses,
+    /// The same, and the last server stops for good.
+    Stops,
+    /// Each block needs most of the arena, and first buffers hold parts of many.
+    HugeBlocks,
+    /// The last server has most of the arena when it stops for good, before anything else happens.
+    StopsWithMost,
+    /// The last server writes nothing for every other request, and answers all else.
+    SlowRequests,
+}
+
+impl Scene {
+    /// Returns how many buffers a connection has room for.
+    fn room(self) -> usize {
+        match self {
+            Self::Pauses | Self::Stops => 20,
+            Self::HugeBlocks | Self::StopsWithMost | Self::SlowRequests => 1_024,
+        }
+    }
+
+    /// Returns the server of a request.
+    fn server(self, request: u64) -> u64 {
+        match self {
+            Self::Pauses | Self::Stops | Self::HugeBlocks => request % SERVERS,
+            Self::StopsWithMost | Self::SlowRequests if request <= STUCK => LAST,
+            // Also the last one answers, if only some of its requests are slow.
+            Self::StopsWithMost => request % LAST,
+            Self::SlowRequests => request % SERVERS,
+        }
+    }
+
+    /// Returns whether the server writes nothing more for a request.
+    fn is_stuck(self, request: u64) -> bool {
+        match self {
+            Self::Pauses | Self::HugeBlocks => false,
+            Self::Stops => self.server(request) == LAST,
+            Self::StopsWithMost | Self::SlowRequests => request <= STUCK,
+        }
+    }
+
+    /// Returns the longest time until all other requests have ended, from when no server pauses.
+    fn bound(self) -> Duration {
+        match self {
+            Self::Pauses => RELIEF_WAIT * 4,
+            Self::HugeBlocks => RELIEF_WAIT * 6,
+            Self::Stops | Self::StopsWithMost => SILENCE_IN_SHORTAGE * 2,
+            Self::SlowRequests => SILENCE_IN_SHORTAGE * 3,
+        }
+    }
+}
+
 /// The queue, with a model of the service that acts for it, and of the servers.
 struct QueueModel {
+    scene: Scene,
     clock: SimulationGuard,
     since: Duration,
     dice: u64,
@@ -73,7 +151,7 @@ struct QueueModel {
 }
 
 impl QueueModel {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, scene: Scene) -> Self {
         let clock = SimulationGuard::begin(seed, 128);
         let pool = Pool::new(2 * SLAB_BYTES as u64).unwrap();
         let has_returned = Arc::new(AtomicBool::new(false));
@@ -86,6 +164,7 @@ impl QueueModel {
         let mut places = PlaceInOrder::of_each(wakers);
         let other = places.remove(1);
         Self {
+            scene,
             clock,
             since: Duration::ZERO,
             dice: seed | 1,
@@ -116,14 +195,29 @@ impl QueueModel {
         (self.dice.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % below
     }
 
-    fn start_new(&mut self, id: u64) {
+    /// Returns the lengths of the blocks of a new request.
+    fn lengths_of(&mut self, id: u64) -> Vec<u64> {
         let blocks = 1 + self.roll(4);
-        let sizes = [3_000, 60_000, 700_000, 3 << 20];
+        let largest = if self.scene == Scene::SlowRequests {
+            12 << 20
+        } else {
+            3 << 20
+        };
+        let sizes = [3_000, 60_000, 700_000, largest];
+        match self.scene {
+            Scene::HugeBlocks => return vec![LARGEST - self.roll(4 << 20); 1],
+            Scene::StopsWithMost | Scene::SlowRequests if id <= STUCK => return vec![6 << 20; 2],
+            Scene::Pauses | Scene::Stops | Scene::StopsWithMost | Scene::SlowRequests => {}
+        }
         let lengths = (0..blocks).map(|_| {
             let most = sizes[self.roll(4) as usize];
             1 + self.roll(most)
         });
-        let lengths: Vec<u64> = lengths.collect();
+        lengths.collect()
+    }
+
+    fn start_new(&mut self, id: u64) {
+        let lengths = self.lengths_of(id);
         let block = BlockId {
             map_id: 0.into(),
             shuffle_id: 0.into(),
@@ -134,7 +228,7 @@ impl QueueModel {
         let blocks = vec![block; lengths.len()];
         let request = FetchRequest::new(
             id,
-            (id % SERVERS).into(),
+            self.scene.server(id).into(),
             blocks,
             TIMEOUT,
             Arc::clone(&self.sink),
@@ -153,8 +247,10 @@ impl QueueModel {
         if deadline.is_none() {
             if let Some(lease) = self.queue.first_lease(&attempt) {
                 let capacity = lease.capacity() as u32;
-                match self.offer(&mut attempt, lease, capacity) {
-                    Some(key) => buffers.push_back((key, capacity)),
+                let (room, next_key) = (self.scene.room(), &mut self.next_key);
+                let exposed = &mut self.exposed;
+                match expose(exposed, next_key, room, &mut attempt, lease, capacity) {
+                    Some(buffer) => buffers.push_back(buffer),
                     None => self.queue.gave_back(),
                 }
             }
@@ -167,18 +263,6 @@ impl QueueModel {
             next: 0,
         };
         self.served.insert(self.attempts.begin(attempt), served);
-    }
-
-    fn offer(&mut self, attempt: &mut Attempt, lease: Lease, capacity: u32) -> Option<u64> {
-        let on_connection = self.exposed.values().filter(|e| e.0 == attempt.connection);
-        if on_connection.count() >= ROOM {
-            return None;
-        }
-        self.next_key += 1;
-        self.exposed
-            .insert(self.next_key, (attempt.connection, lease));
-        attempt.offered(self.next_key, capacity);
-        Some(self.next_key)
     }
 
     fn end(&mut self, id: u64) -> FetchRequest {
@@ -212,33 +296,18 @@ impl QueueModel {
     }
 
     fn grant(&mut self, id: u64) -> MemoryGrant {
-        let mut attempt = self.attempts.take_out(id).unwrap();
-        let granted = loop {
-            let mut bytes = attempt.next_bytes();
-            if bytes == 0 {
-                break MemoryGrant::Served;
-            }
-            if self.queue.is_held_back(&self.attempts, attempt.request.id) {
-                break MemoryGrant::NoMemory;
-            }
-            let Ok(leases) = self.memory.try_lease_all(bytes, Purpose::Read) else {
-                break MemoryGrant::NoMemory;
-            };
-            for lease in leases {
-                let capacity = bytes.min(lease.capacity() as u64) as u32;
-                let Some(key) = self.offer(&mut attempt, lease, capacity) else {
-                    break;
-                };
-                let served = self.served.get_mut(&id).unwrap();
-                served.buffers.push_back((key, capacity));
-                bytes -= u64::from(capacity);
-            }
-            if bytes > 0 {
-                self.queue.gave_back();
-                break MemoryGrant::NoRoom;
-            }
+        let Self {
+            queue,
+            attempts,
+            exposed,
+            ..
+        } = self;
+        let (room, next_key) = (self.scene.room(), &mut self.next_key);
+        let offer = |attempt: &mut Attempt, lease, capacity| {
+            expose(exposed, next_key, room, attempt, lease, capacity)
         };
-        self.attempts.put_in(id, attempt);
+        let (granted, buffers) = queue.offer_more(attempts, id, offer);
+        self.served.get_mut(&id).unwrap().buffers.extend(buffers);
         granted
     }
 
@@ -271,14 +340,22 @@ impl QueueModel {
 
     /// A server that does not pause does its next step for one of its attempts.
     fn serve(&mut self) {
-        let at = self.roll(self.served.len() as u64) as usize;
-        let (id, served) = self.served.iter_mut().nth(at).unwrap();
-        let id = *id;
-        let attempt = self.attempts.get_mut(id).unwrap();
-        let (connection, now) = (attempt.connection, clock::now());
-        if self.pauses[connection.0 as usize] > self.since {
+        let (scene, attempts) = (self.scene, &self.attempts);
+        let can_act = |(id, served): &(&u64, &ModelAttempt)| {
+            let attempt = attempts.get(**id).unwrap();
+            let is_slow = scene == Scene::SlowRequests && scene.is_stuck(attempt.request.id);
+            self.pauses[attempt.connection.0 as usize] <= self.since
+                && (!served.has_answered || (!served.buffers.is_empty() && !is_slow))
+        };
+        let active = self.served.iter().filter(can_act);
+        let active: Vec<u64> = active.map(|(id, _)| *id).collect();
+        if active.is_empty() {
             return;
         }
+        let id = active[self.roll(active.len() as u64) as usize];
+        let served = self.served.get_mut(&id).unwrap();
+        let attempt = self.attempts.get_mut(id).unwrap();
+        let (connection, now) = (attempt.connection, clock::now());
         if !served.has_answered {
             served.has_answered = true;
             let blocks = served.lengths.iter().map(|bytes| BlockEntry::found(*bytes));
@@ -291,9 +368,7 @@ impl QueueModel {
             self.queue.on_reply(&mut self.attempts, id, total);
             return self.grant_memory();
         }
-        let Some((key, capacity)) = served.buffers.pop_front() else {
-            return;
-        };
+        let (key, capacity) = served.buffers.pop_front().unwrap();
         let (_, lease) = self.exposed.remove(&key).unwrap();
         let length = served.missing.min(capacity.into()) as u32;
         served.missing -= u64::from(length);
@@ -326,6 +401,19 @@ impl QueueModel {
             self.grant_memory();
         }
         self.has_room(connection);
+    }
+
+    /// A request of the other fabric waits for most of the arena, and is older than all others.
+    fn other_gets_memory(&mut self) {
+        self.other.publish(Some(0));
+        self.other_until = Duration::MAX;
+        let begun = self.since;
+        while self.memory.try_lease_all(12 << 20, Purpose::Read).is_err() {
+            self.unread.clear();
+            self.pass(5 * MS);
+            assert!(self.since - begun < SILENCE_IN_SHORTAGE * 2, "it waits");
+        }
+        self.other_until = Duration::ZERO;
     }
 
     fn tick(&mut self) {
@@ -386,11 +474,12 @@ impl QueueModel {
 
     fn step(&mut self) {
         match self.roll(40) {
-            0..20 if !self.served.is_empty() => self.serve(),
+            0..20 => self.serve(),
             20..28 => drop(self.unread.pop_front()),
             28 => {
                 // A server pauses: for shorter or longer than it takes to be unresponsive.
-                let server = self.roll(SERVERS - 1) as usize;
+                let servers = SERVERS - u64::from(self.scene != Scene::Pauses);
+                let server = self.roll(servers) as usize;
                 let pause = MS * self.roll(6_000) as u32;
                 self.pauses[server] = self.pauses[server].max(self.since + pause);
             }
@@ -408,50 +497,61 @@ impl QueueModel {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(80))]
 
-    /// Requests for more than the arena holds, at servers that pause, beside requests of another
-    /// fabric, with connections that fill up: memory goes by age, every request at a server that
-    /// answers ends with all its blocks, those at a server that has stopped fail by their deadline
-    /// and no others, and all memory returns.
+    /// Requests for more than the arena holds, at servers that pause or stop, beside requests of
+    /// another fabric, with connections that fill up: memory goes by age, every request that its
+    /// server answers ends soon with all its blocks, whatever the others hold, those at a server
+    /// that has stopped fail by their deadline and no others, and all memory returns.
     #[test]
-    fn whoever_waits_gets_memory_by_age(seed in any::<u64>(), stops in any::<bool>()) {
-        let mut model = QueueModel::new(seed);
-        let stops_at = model.roll(600);
-        let mut next = 1;
-        for step in 0..600 {
-            if stops && step == stops_at {
-                model.pauses[SERVERS as usize - 1] = Duration::MAX;
+    fn whoever_waits_gets_memory_by_age(seed in any::<u64>(), scene in scenes()) {
+        let mut model = QueueModel::new(seed, scene);
+        let mut ids: VecDeque<u64> = (1..=REQUESTS).collect();
+        let last = LAST as usize;
+        if matches!(scene, Scene::StopsWithMost | Scene::SlowRequests) {
+            ids.drain(..STUCK as usize).for_each(|id| model.start_new(id));
+            (0..6).for_each(|_| model.serve());
+        }
+        if scene == Scene::HugeBlocks {
+            ids.drain(..).for_each(|id| model.start_new(id));
+        }
+        if scene == Scene::StopsWithMost {
+            model.pauses[last] = Duration::MAX;
+            if model.roll(2) == 0 {
+                model.other_gets_memory();
             }
-            if next <= REQUESTS && model.roll(6) == 0 {
-                model.start_new(next);
-                next += 1;
+        }
+        let stops_at = model.roll(600);
+        for step in 0..600 {
+            if scene == Scene::Stops && step == stops_at {
+                model.pauses[last] = Duration::MAX;
+            }
+            if model.roll(6) == 0 {
+                ids.pop_front().into_iter().for_each(|id| model.start_new(id));
             }
             model.step();
         }
-        (next..=REQUESTS).for_each(|id| model.start_new(id));
+        ids.into_iter().for_each(|id| model.start_new(id));
         // From now on no server pauses, and the caller reads at once.
-        model.pauses[..SERVERS as usize - 1].fill(Duration::ZERO);
+        model.pauses[..last].fill(Duration::ZERO);
+        if model.pauses[last] < Duration::MAX {
+            model.pauses[last] = Duration::ZERO;
+        }
         model.other_until = Duration::ZERO;
         let calm = model.since;
         while model.succeeded.len() + model.failed.len() < REQUESTS as usize {
-            let waits = (1..=REQUESTS).filter(|id| {
-                let is_stopped = stops && id % SERVERS == SERVERS - 1;
-                !model.succeeded.contains(id) && !is_stopped
-            });
-            prop_assert!(model.since < calm + TIMEOUT / 2 || waits.count() == 0);
-            prop_assert!(model.since < calm + 4 * TIMEOUT);
+            let waits = (1..=REQUESTS).filter(|id| !model.succeeded.contains(id));
+            let waits: Vec<_> = waits.filter(|id| !scene.is_stuck(*id)).collect();
+            let time = model.since - calm;
+            prop_assert!(time < scene.bound() || waits.is_empty(), "{waits:?} wait for {time:?}");
+            prop_assert!(time < 4 * TIMEOUT);
             model.unread.clear();
-            for _ in 0..8 {
-                if !model.served.is_empty() {
-                    model.serve();
-                }
-            }
+            (0..8).for_each(|_| model.serve());
             model.pass(5 * MS);
         }
         model.pass(TICK);
         for (request, verdict) in &model.failed {
-            prop_assert!(stops && request % SERVERS == SERVERS - 1, "{request}: {verdict:?}");
+            prop_assert!(scene.is_stuck(*request), "{request}: {verdict:?}");
         }
         model.unread.clear();
         prop_assert_eq!(model.memory.pool.held_bytes(Purpose::Read), 0);
@@ -460,4 +560,14 @@ proptest! {
         prop_assert!(queue.backpressure.0.is_empty());
         prop_assert_eq!(model.other.first_of_others(), None);
     }
+}
+
+fn scenes() -> impl Strategy<Value = Scene> {
+    prop::sample::select(vec![
+        Scene::Pauses,
+        Scene::Stops,
+        Scene::HugeBlocks,
+        Scene::StopsWithMost,
+        Scene::SlowRequests,
+    ])
 }

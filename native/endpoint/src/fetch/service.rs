@@ -336,36 +336,11 @@ impl FetchService {
 
     /// Offers an attempt all the buffers that it should have now, as far as memory and room allow.
     fn offer_more(&mut self, net: &mut Net, id: u64) -> MemoryGrant {
-        let Some(mut attempt) = self.attempts.take_out(id) else {
+        let Some(connection) = self.attempts.get(id).map(|attempt| attempt.connection) else {
             return MemoryGrant::Served;
         };
-        let (connection, mut buffers) = (attempt.connection, Vec::new());
-        let granted = loop {
-            let mut bytes = attempt.next_bytes();
-            if bytes == 0 {
-                break MemoryGrant::Served;
-            }
-            if self.arena.is_held_back(&self.attempts, attempt.request.id) {
-                break MemoryGrant::NoMemory;
-            }
-            let Ok(leases) = self.memory.try_lease_all(bytes, Purpose::Read) else {
-                break MemoryGrant::NoMemory;
-            };
-            for lease in leases {
-                let capacity = bytes.min(lease.capacity() as u64) as u32;
-                match offer(net, &mut attempt, lease, capacity) {
-                    Some(buffer) => buffers.push(buffer),
-                    None => break,
-                }
-                bytes -= u64::from(capacity);
-            }
-            if bytes > 0 {
-                // The fabric cannot expose more to that peer now, or the connection is closed.
-                self.arena.gave_back();
-                break MemoryGrant::NoRoom;
-            }
-        };
-        self.attempts.put_in(id, attempt);
+        let offer = |attempt: &mut Attempt, lease, capacity| offer(net, attempt, lease, capacity);
+        let (granted, buffers) = self.arena.offer_more(&mut self.attempts, id, offer);
         if !buffers.is_empty() {
             let more = MoreBuffers { buffers };
             net.send(connection, id, ToServer::MoreBuffers(more));

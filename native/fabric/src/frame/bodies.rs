@@ -23,7 +23,7 @@
 //! READ_REPLY's `header.id` and in WRITE_ACK's entries.
 
 use faro_secure::{Protection, HELLO_BYTES, PROOF_BYTES, WELCOME_BYTES};
-use faro_wire::{header, WireError};
+use faro_wire::{header, VersionRange, WireError};
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -194,7 +194,7 @@ impl Goodbye {
 impl Hello {
     pub(crate) fn new(protection: Protection, handshake: [u8; HELLO_BYTES]) -> Self {
         Self {
-            lowest: header::VERSION,
+            lowest: header::OLDEST_VERSION,
             highest: header::VERSION,
             protection: protection.byte(),
             reserved: [0; 5],
@@ -202,8 +202,9 @@ impl Hello {
         }
     }
 
-    pub(crate) fn speaks(&self, version: u8) -> bool {
-        (self.lowest..=self.highest).contains(&version)
+    /// Returns the protocol versions that the connector speaks.
+    pub(crate) fn versions(&self) -> VersionRange {
+        VersionRange::new(self.lowest.into(), self.highest.into())
     }
 }
 

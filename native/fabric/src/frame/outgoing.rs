@@ -7,7 +7,7 @@ use faro_pool::Lease;
 use faro_wire::{crc32c, header::HEADER_BYTES, FrameHeader};
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use zerocopy::IntoBytes;
+use zerocopy::{FromBytes, IntoBytes};
 
 /// Bytes of the header and the largest body or head that goes inline.
 const INLINE_BYTES: usize = HEADER_BYTES + 40;
@@ -96,6 +96,17 @@ impl Frame {
         let mut frame = Self::assemble(header, head, tail);
         frame.ends = ends;
         frame
+    }
+
+    /// Sets the protocol version of the connection that the frame is for.
+    #[inline]
+    pub(crate) fn set_version(&mut self, version: u8) {
+        if self.inline == 0 {
+            return;
+        }
+        if let Ok((header, _)) = FrameHeader::mut_from_prefix(&mut self.head) {
+            *header = header.in_version(version);
+        }
     }
 
     pub(crate) fn work(work: DeviceOperation, ends: SendCompletion) -> Self {

@@ -25,7 +25,8 @@ impl<'a> Context<'a> {
     }
 
     /// Queues a frame; it leaves with the next flush.
-    pub(crate) fn push(&mut self, frame: Frame) {
+    pub(crate) fn push(&mut self, mut frame: Frame) {
+        frame.set_version(self.session.version);
         self.session.outbound.push(frame);
         self.touch();
     }

@@ -11,7 +11,7 @@ use super::transport::{Datapath, HandshakeStep};
 use crate::frame::inbound::{BodyShape, Consumer, Sink};
 use crate::frame::kinds::{FrameKind, TransportKind};
 use crate::{CloseReason, Event, Message, Outcome};
-use faro_wire::{header, FrameHeader, WireError};
+use faro_wire::{header, kind, FrameHeader, WireError};
 
 /// Handles the frames of one connection.
 pub(crate) struct Receiver<'a, D: Datapath> {
@@ -58,6 +58,22 @@ impl<D: Datapath> Consumer for Receiver<'_, D> {
             return Err(WireError::BadValue {
                 what: "frame in the clear on a sealed connection, kind",
                 got: u64::from(header.kind),
+            }
+            .into());
+        }
+        let spoken = self.cx.session.version;
+        let is_said = match phase {
+            ConnectionPhase::Connecting
+            | ConnectionPhase::AwaitWelcome
+            | ConnectionPhase::AwaitHello => false,
+            ConnectionPhase::AwaitProof
+            | ConnectionPhase::Pairing
+            | ConnectionPhase::OpenConnection => true,
+        };
+        if is_said && header.version != spoken && header.kind != kind::GOODBYE {
+            return Err(WireError::BadValue {
+                what: "frame of a protocol version that the connection does not have",
+                got: u64::from(header.version),
             }
             .into());
         }

@@ -4,7 +4,7 @@
 use crate::frame::bodies::{Hello, Proof, Welcome};
 use crate::{CloseReason, EndpointId, FabricKind, Identity, OwnIdentity};
 use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection, WelcomeResult};
-use faro_wire::header::VERSION;
+use faro_wire::header::{OLDEST_VERSION, VERSION, VERSIONS};
 use faro_wire::{kind, WireError};
 
 /// State of a handshake.
@@ -51,34 +51,35 @@ impl Handshake {
         fabric: FabricKind,
         protection: Protection,
     ) -> Result<(Self, Hello), CloseReason> {
-        let prologue = prologue([VERSION; 2], fabric, protection, expected.endpoint);
+        let prologue = prologue(
+            [OLDEST_VERSION, VERSION],
+            fabric,
+            protection,
+            expected.endpoint,
+        );
         let (connector, message) = Connector::hello(&own.key, &expected.psk, &prologue)?;
         let hello = Hello::new(protection, message);
         Ok((Self::AwaitWelcome(Box::new(connector)), hello))
     }
 
-    /// Takes HELLO and answers it with WELCOME, for the acceptor.
+    /// Takes HELLO and answers it with WELCOME, for the acceptor. Returns the version of the connection, too.
     pub(crate) fn welcome(
         own: &OwnIdentity,
         fabric: FabricKind,
         protection: Protection,
         hello: &Hello,
-    ) -> Result<(Self, Welcome), CloseReason> {
-        if !hello.speaks(VERSION) {
-            return Err(WireError::UnsupportedVersion {
-                got: hello.highest,
-                supported: VERSION,
-            }
-            .into());
-        }
+    ) -> Result<(Self, Welcome, u8), CloseReason> {
+        // Not above VERSION, so it is a `u8`.
+        let version = VERSIONS.common(hello.versions()).map_err(WireError::from)? as u8;
         if hello.protection != protection.byte() {
             return Err(CloseReason::Protection { local: protection });
         }
         let versions = [hello.lowest, hello.highest];
         let prologue = prologue(versions, fabric, protection, own.endpoint);
         let (acceptor, handshake) =
-            Acceptor::welcome(&own.key, &own.psk, &prologue, VERSION, &hello.handshake)?;
-        Ok((Self::AwaitProof(Box::new(acceptor)), Welcome { handshake }))
+            Acceptor::welcome(&own.key, &own.psk, &prologue, version, &hello.handshake)?;
+        let welcome = Welcome { handshake };
+        Ok((Self::AwaitProof(Box::new(acceptor)), welcome, version))
     }
 
     /// Returns whether HELLO was made for `own` and with its key.
@@ -94,13 +95,17 @@ impl Handshake {
             && Acceptor::check(&own.key, &own.psk, &prologue, &hello.handshake).is_ok()
     }
 
-    /// Takes WELCOME and answers it with the proof, for the connector. It then knows the acceptor.
-    pub(crate) fn prove(self, welcome: &Welcome) -> Result<(Keys, Proof), CloseReason> {
+    /// Takes WELCOME and answers it with the proof, for the connector. It then knows the acceptor, and the version of the
+    /// connection.
+    pub(crate) fn prove(self, welcome: &Welcome) -> Result<(Keys, Proof, u8), CloseReason> {
         match self {
             Self::AwaitWelcome(connector) => {
-                // The one version that this side offers.
-                let WelcomeResult { keys, proof, .. } = connector.welcomed(&welcome.handshake)?;
-                Ok((keys, Proof { handshake: proof }))
+                let WelcomeResult {
+                    keys,
+                    proof,
+                    version,
+                } = connector.welcomed(&welcome.handshake)?;
+                Ok((keys, Proof { handshake: proof }, version))
             }
             Self::None | Self::AwaitProof(_) => {
                 Err(WireError::UnknownKind { got: kind::WELCOME }.into())

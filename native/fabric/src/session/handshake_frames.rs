@@ -34,9 +34,10 @@ pub(crate) fn say_hello(cx: &mut Context<'_>) -> Result<(), CloseReason> {
 pub(crate) fn on_hello(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseReason> {
     let hello = Hello::decode(body)?;
     let shared = &cx.shared;
-    let (handshake, welcome) =
+    let (handshake, welcome, version) =
         Handshake::welcome(&shared.identity, shared.fabric, shared.protection, &hello)?;
     cx.session.handshake = handshake;
+    cx.session.version = version;
     cx.session.phase = ConnectionPhase::AwaitProof;
     cx.push(Frame::handshake(kind::WELCOME, welcome.as_bytes()));
     Ok(())
@@ -49,8 +50,9 @@ pub(crate) fn on_welcome(cx: &mut Context<'_>, body: &[u8]) -> Result<(), CloseR
         return Err(WireError::UnknownKind { got: kind::WELCOME }.into());
     };
     let remote = expected.endpoint;
-    let (keys, proof) = std::mem::take(&mut cx.session.handshake).prove(&welcome)?;
+    let (keys, proof, version) = std::mem::take(&mut cx.session.handshake).prove(&welcome)?;
     cx.session.remote = remote;
+    cx.session.version = version;
     cx.push(Frame::handshake(kind::PROOF, proof.as_bytes()));
     seal(cx, keys);
     if cx.session.is_sealed {

@@ -15,6 +15,7 @@ use crate::frame::outbound::Outbound;
 use crate::{ConnectionId, EndpointId, Event, FabricError, FabricKind, Identity, OwnIdentity};
 use faro_pool::Lease;
 use faro_secure::{Keys, Protection};
+use faro_wire::header::OLDEST_VERSION;
 use std::time::Instant;
 
 /// Phase of a connection's life.
@@ -50,6 +51,8 @@ pub(crate) struct Session {
     pub(crate) expected: Option<(Identity, String)>,
     /// The peer's endpoint; 0 before it has authenticated.
     pub(crate) remote: EndpointId,
+    /// The protocol version that both sides speak. WELCOME says it.
+    pub(crate) version: u8,
     pub(crate) handshake: Handshake,
     /// The peer sends records.
     pub(crate) is_sealed: bool,
@@ -96,6 +99,7 @@ impl Session {
             connection,
             phase,
             expected,
+            version: OLDEST_VERSION,
             remote: 0,
             handshake: Handshake::None,
             is_sealed: false,

@@ -265,13 +265,24 @@ impl Stage {
         socket.write_all(&hello).unwrap();
         let welcome = self.welcome(&mut socket);
         socket.write_all(&connector.proof(&welcome).0).unwrap();
+        self.accepted();
+        socket
+    }
+
+    /// Waits until the fabric has accepted a raw connection.
+    pub fn accepted(&mut self) {
         let good = self.good.0;
         let connection = self.wait("Accepted", |event| match event {
             Event::Accepted { connection, .. } if *connection != good => Some(*connection),
             _ => None,
         });
         self.attacker = Some(connection);
-        socket
+    }
+
+    /// Returns a HELLO of a build that speaks these protocol versions.
+    pub fn offering(&self, versions: [u8; 2]) -> (TestConnector, Vec<u8>) {
+        let to = Identity::public(self.endpoint);
+        TestConnector::offering(versions, b't', Protection::Clear, &to, 0xbad)
     }
 
     /// Returns why an attacker's connection ended.

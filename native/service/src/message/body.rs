@@ -1,9 +1,11 @@
 //! The fields of a message: how each is written and read, which values it may have, and the error of any other.
 
+use faro_wire::{VersionGap, VersionRange};
 use thiserror::Error;
 
-/// The version of the layouts of requests and answers.
-pub const VERSION: u16 = 3;
+/// The versions of the layouts of requests and answers that this build speaks: its own and the one before, from the first one on
+/// that another version works with.
+pub const VERSIONS: VersionRange = VersionRange::new(4, 4);
 /// The longest message; a card takes up to 4 KiB.
 pub const MAX_MESSAGE: usize = 8 << 10;
 /// Most map outputs of a LEND.
@@ -11,14 +13,19 @@ pub const MAX_LEND: usize = 1_000;
 /// The longest id of an application or an executor.
 const MAX_NAME: usize = 255;
 const MAGIC: &[u8; 4] = b"faro";
+/// The first version whose hello names a range.
+const FIRST_RANGE: u16 = 4;
 
 /// Why bytes are no message.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MessageError {
-    #[error("a message of kind {got}, which version {VERSION} does not have")]
+    #[error("a message of kind {got}, which version {VERSIONS} does not have")]
     Kind { got: u8 },
-    #[error("a hello of version {got}, this is version {VERSION}")]
-    Version { got: u16 },
+    #[error(
+        "the executor's jar speaks version {} of the node service's protocol and this daemon {}: upgrade the {} first",
+        .0.peer, .0.own, if .0.is_peer_older() { "jar" } else { "daemon" }
+    )]
+    Version(VersionGap),
     #[error("a hello that does not begin with 'faro'")]
     Magic,
     #[error("a message that ends within '{what}'")]
@@ -49,9 +56,10 @@ pub(crate) fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&bytes[..usize::from(length)]);
 }
 
-pub(super) fn put_version(out: &mut Vec<u8>) {
+pub(super) fn put_versions(out: &mut Vec<u8>, offered: VersionRange) {
     out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&offered.oldest.to_le_bytes());
+    out.extend_from_slice(&offered.newest.to_le_bytes());
 }
 
 /// The rest of a message that is not read yet.
@@ -147,6 +155,14 @@ impl<'a> Body<'a> {
         self.take(what, got)
     }
 
+    pub(crate) fn u16(&mut self, what: &'static str) -> Result<u16, MessageError> {
+        Ok(u16::from_le_bytes(self.array(what)?))
+    }
+
+    pub(crate) fn u32(&mut self, what: &'static str) -> Result<u32, MessageError> {
+        Ok(u32::from_le_bytes(self.array(what)?))
+    }
+
     pub(crate) fn u64(&mut self, what: &'static str) -> Result<u64, MessageError> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
@@ -165,14 +181,32 @@ impl<'a> Body<'a> {
         Ok(text.to_owned())
     }
 
-    pub(super) fn version(&mut self) -> Result<(), MessageError> {
+    /// Returns the versions that the other side speaks; one of them is this side's.
+    pub(super) fn versions(&mut self) -> Result<VersionRange, MessageError> {
         if &self.array::<4>("hello")? != MAGIC {
             return Err(MessageError::Magic);
         }
-        let got = u16::from_le_bytes(self.array("version")?);
-        match got {
-            VERSION => Ok(()),
-            got => Err(MessageError::Version { got }),
+        let oldest = self.u16("version")?;
+        // Before version 4 a hello had one version only.
+        let newest = match oldest {
+            ..FIRST_RANGE => oldest,
+            _ => self.u16("version")?,
+        };
+        let offered = VersionRange::new(oldest, newest);
+        VERSIONS.common(offered).map_err(MessageError::Version)?;
+        Ok(offered)
+    }
+
+    /// Returns the version that the service has chosen.
+    pub(super) fn version(&mut self) -> Result<u16, MessageError> {
+        let got = self.u16("version")?;
+        match VERSIONS.has(got) {
+            true => Ok(got),
+            false => Err(MessageError::Value {
+                what: "the version of the service",
+                got: got.into(),
+                allowed: "one that was offered",
+            }),
         }
     }
 

@@ -15,8 +15,10 @@ mod kind {
 /// An answer of the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
-    /// The card of the application's endpoint.
     Welcome {
+        /// The version of the protocol that both sides speak now.
+        version: u16,
+        /// The card of the application's endpoint.
         card: Vec<u8>,
     },
     Done,
@@ -55,7 +57,7 @@ impl LoanState {
 /// Why the service refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// It speaks another version.
+    /// Both sides have no version in common.
     Version = 1,
     /// It does not serve this user.
     User = 2,
@@ -95,8 +97,9 @@ impl Reply {
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut out = Zeroizing::new(Vec::new());
         match self {
-            Self::Welcome { card } => {
+            Self::Welcome { version, card } => {
                 out.push(kind::WELCOME);
+                out.extend_from_slice(&version.to_le_bytes());
                 put(&mut out, card);
             }
             Self::Done => out.push(kind::DONE),
@@ -126,6 +129,7 @@ impl Reply {
         let mut body = Body(bytes);
         let reply = match body.u8("kind")? {
             kind::WELCOME => Self::Welcome {
+                version: body.version()?,
                 card: body.bytes("card", MAX_MESSAGE, "up to 8192")?.to_vec(),
             },
             kind::DONE => Self::Done,

@@ -1,8 +1,8 @@
 //! The requests of an executor to the service.
 
-use super::body::{put, put_version, Body, MessageError, MAX_LEND};
+use super::body::{put, put_versions, Body, MessageError, MAX_LEND, VERSIONS};
 use super::token::Token;
-use faro_wire::OutputId;
+use faro_wire::{OutputId, VersionRange};
 use std::fmt;
 use zeroize::Zeroizing;
 
@@ -41,7 +41,6 @@ pub struct Hello {
 
 impl Hello {
     fn decode(body: &mut Body) -> Result<Self, MessageError> {
-        body.version()?;
         let sealed = body.flag("sealed")?;
         let application = body.name("application")?;
         let executor = body.name("executor")?;
@@ -71,7 +70,8 @@ impl fmt::Debug for Hello {
 /// A request of an executor.
 #[derive(Debug, Clone)]
 pub enum Request {
-    Hello(Hello),
+    /// With the versions that the executor speaks.
+    Hello(Hello, VersionRange),
     /// A committed map output.
     Output {
         id: OutputId,
@@ -79,9 +79,7 @@ pub enum Request {
         has_data: bool,
     },
     /// A shuffle was removed.
-    Forget {
-        shuffle: u32,
-    },
+    Forget { shuffle: u32 },
     /// Asks which of these map outputs the service has, and with `files` for their files.
     Lend {
         shuffle: u32,
@@ -90,8 +88,8 @@ pub enum Request {
     },
     /// The application has ended.
     End,
-    /// Asks for the service's status; the first and only message of a connection.
-    Status,
+    /// Asks for the service's status; the first and only message of a connection. `from`: so many applications are left out.
+    Status { from: u16 },
     /// One of the services of the application, by its place in their list.
     Host {
         /// Copies of each output.
@@ -110,9 +108,9 @@ impl Request {
     pub fn encode(&self) -> Zeroizing<Vec<u8>> {
         let mut out = Zeroizing::new(Vec::with_capacity(256));
         match self {
-            Self::Hello(hello) => {
+            Self::Hello(hello, offered) => {
                 out.push(kind::HELLO);
-                put_version(&mut out);
+                put_versions(&mut out, *offered);
                 out.push(u8::from(hello.sealed));
                 put(&mut out, hello.application.as_bytes());
                 put(&mut out, hello.executor.as_bytes());
@@ -144,9 +142,10 @@ impl Request {
                 }
             }
             Self::End => out.push(kind::END),
-            Self::Status => {
+            Self::Status { from } => {
                 out.push(kind::STATUS);
-                put_version(&mut out);
+                put_versions(&mut out, VERSIONS);
+                out.extend_from_slice(&from.to_le_bytes());
             }
             Self::Host {
                 replicas,
@@ -170,7 +169,10 @@ impl Request {
     pub fn decode(bytes: &[u8]) -> Result<Self, MessageError> {
         let mut body = Body(bytes);
         let request = match body.u8("kind")? {
-            kind::HELLO => Self::Hello(Hello::decode(&mut body)?),
+            kind::HELLO => {
+                let offered = body.versions()?;
+                Self::Hello(Hello::decode(&mut body)?, offered)
+            }
             kind::OUTPUT => Self::Output {
                 id: OutputId {
                     shuffle_id: body.shuffle()?,
@@ -183,8 +185,9 @@ impl Request {
             },
             kind::END => Self::End,
             kind::STATUS => {
-                body.version()?;
-                Self::Status
+                body.versions()?;
+                let from = body.u16("number of an application")?;
+                Self::Status { from }
             }
             kind::LEND => {
                 let (shuffle, files) = (body.shuffle()?, body.flag("files")?);

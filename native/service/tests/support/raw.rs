@@ -3,7 +3,7 @@
 
 use crate::executors::hello;
 use crate::host::Host;
-use faro_service::{receive, send, Reply, Request, SOCKET};
+use faro_service::{receive, send, Reply, Request, SOCKET, VERSIONS};
 use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -19,7 +19,7 @@ pub fn connection(host: &Host) -> OwnedFd {
 /// The connection of an executor of that application.
 pub fn registered(host: &Host, application: u8) -> OwnedFd {
     let socket = connection(host);
-    let request = Request::Hello(hello(application));
+    let request = Request::Hello(hello(application), VERSIONS);
     send(socket.as_fd(), &request.encode(), &[]).unwrap();
     assert!(matches!(answer(&socket), Reply::Welcome { .. }));
     socket

@@ -1,5 +1,6 @@
 //! The order of rows against an oracle.
 
+mod fuzz;
 mod property;
 mod sorts;
 mod support;

@@ -36,7 +36,7 @@ fn two_integers_and_a_position_are_one_word() {
 }
 
 #[test]
-fn two_words_are_sorted_by_digits_too() {
+fn two_words_are_sorted() {
     let rows: Vec<TestRow> = scattered(20_000)
         .map(|x| vec![Some(Value::I64(x as i64)), Some(Value::I32(x as i32 % 5))])
         .collect();

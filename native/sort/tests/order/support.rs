@@ -112,14 +112,14 @@ fn compare_floats(a: f64, b: f64) -> Ordering {
         .unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
-/// A sort that is done.
-pub struct Sorted {
+/// What a sort has made of rows.
+pub struct SortOutcome {
     pub shape: EntryShape,
     entries: Vec<u64>,
     starts: Vec<Vec<u64>>,
 }
 
-impl Sorted {
+impl SortOutcome {
     /// Returns the rows' numbers in order, each with its key.
     pub fn order(&self) -> Vec<(usize, u128)> {
         let shape = self.shape;
@@ -151,7 +151,7 @@ pub fn sort(
     per_page: usize,
     budget: usize,
     dirt: u64,
-) -> Sorted {
+) -> SortOutcome {
     let fields = rows.first().map_or(1, Vec::len);
     let mut pages = Vec::new();
     let mut starts = Vec::new();
@@ -193,7 +193,7 @@ pub fn sort(
             }
         }
     };
-    Sorted {
+    SortOutcome {
         shape,
         entries,
         starts,
@@ -202,7 +202,7 @@ pub fn sort(
 
 /// Fails unless the order is the oracle's: rows by their keys, equal ones as they came. Where the key is
 /// cut, rows of the same bits may still be in any order of their keys.
-pub fn check(columns: &[KeyColumn], rows: &[TestRow], sorted: &Sorted) {
+pub fn check(columns: &[KeyColumn], rows: &[TestRow], sorted: &SortOutcome) {
     let order = sorted.order();
     assert_eq!(order.len(), rows.len());
     for pair in order.windows(2) {

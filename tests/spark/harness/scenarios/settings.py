@@ -172,12 +172,18 @@ SCENARIOS = [
     Scenario(
         "mixed-versions",
         [*FEWEST],
+        # An executor of an older version has no class for the sort.
+        {"spark.faro.sort": "true"},
+        must_not_count=("sorts",),
         faro=ANY,
         fallback="auto",
         faro_only=True,
         other_version="executor",
         must_log_of_one="Faro is off in this executor.*Faro 9.9.9, the driver's has",
-        driver_must_log=(r"Faro runs on 1 of 2 executors; 1 does not: .*Faro 9\.9\.9",),
+        driver_must_log=(
+            r"Faro runs on 1 of 2 executors; 1 does not: .*Faro 9\.9\.9",
+            r"Faro leaves sorts to Spark: Faro had not started in all executors",
+        ),
     ),
     Scenario(
         "two-jars",

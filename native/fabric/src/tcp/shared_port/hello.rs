@@ -1,7 +1,7 @@
 //! Looks at the first frame of a connection without receiving it.
 
 use crate::frame::bodies::{Hello, Layout};
-use faro_wire::header::{HEADER_BYTES, VERSION};
+use faro_wire::header::{HEADER_BYTES, VERSIONS};
 use faro_wire::{kind, FrameHeader};
 use mio::net::TcpStream;
 use std::io;
@@ -14,7 +14,7 @@ const FRAME_BYTES: usize = HEADER_BYTES + size_of::<Hello>();
 pub(super) enum FirstFrame {
     /// Too few bytes to tell.
     Part,
-    /// A HELLO of the version that this side speaks.
+    /// A HELLO of a version that this side speaks.
     Hello(Hello),
     /// Something else, or the end. The reactor that receives it ends the connection, with the reason.
     Other,
@@ -49,10 +49,14 @@ fn parse(bytes: &[u8]) -> FirstFrame {
         return FirstFrame::Part;
     };
     match Hello::decode(body) {
-        Ok(hello) if header.check_body(body).is_ok() && hello.speaks(VERSION) => {
-            FirstFrame::Hello(hello)
+        Ok(hello) => {
+            let has_version = VERSIONS.common(hello.versions()).is_ok();
+            match has_version && header.check_body(body).is_ok() {
+                true => FirstFrame::Hello(hello),
+                false => FirstFrame::Other,
+            }
         }
-        _ => FirstFrame::Other,
+        Err(_) => FirstFrame::Other,
     }
 }
 
@@ -60,6 +64,7 @@ fn parse(bytes: &[u8]) -> FirstFrame {
 mod tests {
     use super::*;
     use faro_secure::{Protection, HELLO_BYTES};
+    use faro_wire::header::VERSION;
     use zerocopy::IntoBytes;
 
     fn frame(kind: u8, hello: &Hello) -> Vec<u8> {

@@ -3,9 +3,8 @@ package io.faro.sort;
 /**
  * One sort of rows that lie in pages of memory, which are arrays or memory outside the heap. In a page each row has 8
  * bytes with its length as a long, then its own bytes, an {@code UnsafeRow}. All pages are surveyed, then encoded in
- * the same order, then sorted. The result is an array of <i>entries</i>, one for each row: the lowest bits of an entry
- * are the row's page and the word at which it begins there. Rows with equal keys keep their order. For one thread at a
- * time.
+ * the same order, then sorted. The result is an array of <i>entries</i>, one for each row ({@link EntryShape}). Rows with
+ * equal keys keep their order. For one thread at a time.
  */
 public final class RowSort implements AutoCloseable {
   /** Bytes before each row in a page. */
@@ -16,10 +15,6 @@ public final class RowSort implements AutoCloseable {
   private static final int STEP = 1 << 20;
 
   private final long handle;
-  private int words;
-  private int wordBits;
-  private int pageBits;
-  private boolean exact;
   private boolean closed;
 
   private RowSort(long handle) {
@@ -39,33 +34,9 @@ public final class RowSort implements AutoCloseable {
     return SortNative.survey(handle, page, from, bytes);
   }
 
-  /** Ends the survey, and finds out how long entries are. */
-  public void plan() {
-    int shape = SortNative.plan(handle);
-    words = shape & 0xff;
-    wordBits = shape >> 8 & 0xff;
-    pageBits = shape >> 16 & 0xff;
-    exact = shape >> 24 != 0;
-  }
-
-  /** Returns the longs of an entry, the highest first: 1 or 2. */
-  public int words() {
-    return words;
-  }
-
-  /** Returns the lowest bits of an entry: the word of the page at which its row's head is. */
-  public int wordBits() {
-    return wordBits;
-  }
-
-  /** Returns the bits above: the number of the page. */
-  public int pageBits() {
-    return pageBits;
-  }
-
-  /** Returns whether rows whose entries agree above the position have equal keys. */
-  public boolean isExact() {
-    return exact;
+  /** Ends the survey. Entries of this shape come next. */
+  public EntryShape plan() {
+    return new EntryShape(SortNative.plan(handle));
   }
 
   /** Writes the entries of a page's rows behind those before, into {@code room} bytes at {@code to}. */
@@ -75,11 +46,13 @@ public final class RowSort implements AutoCloseable {
 
   /**
    * Sorts the entries, which are in the first of two arrays that have room for all. Returns {@code true} if they are in
-   * the second one then.
+   * the second one then. {@code beforeStep} runs every few milliseconds; what it throws ends the sort.
    */
-  public boolean sort(long[] first, long firstAt, long[] second, long secondAt, long room) {
+  public boolean sort(
+      long[] first, long firstAt, long[] second, long secondAt, long room, Runnable beforeStep) {
     int step;
     do {
+      beforeStep.run();
       step = SortNative.step(handle, first, firstAt, second, secondAt, room, STEP);
     } while (step == 0);
     return step == 2;

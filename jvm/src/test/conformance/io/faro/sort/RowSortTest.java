@@ -40,19 +40,18 @@ class RowSortTest {
       for (long[] page : pages) {
         rows += (int) sort.survey(page, 0, bytes(page));
       }
-      sort.plan();
-      assertTrue(sort.isExact());
-      long[] first = new long[rows * sort.words()];
+      EntryShape shape = sort.plan();
+      assertTrue(shape.isExact);
+      long[] first = new long[rows * shape.words];
       long[] second = new long[first.length];
       for (long[] page : pages) {
         sort.encode(page, 0, bytes(page), first, 0, bytes(first));
       }
-      long[] entries = sort.sort(first, 0, second, 0, bytes(first)) ? second : first;
+      long[] entries = sort.sort(first, 0, second, 0, bytes(first), () -> {}) ? second : first;
       long[] values = new long[rows];
       for (int i = 0; i < rows; i++) {
-        long entry = entries[(i + 1) * sort.words() - 1];
-        long[] page = pages[(int) (entry >>> sort.wordBits() & (1L << sort.pageBits()) - 1)];
-        values[i] = page[(int) (entry & (1L << sort.wordBits()) - 1) + 2];
+        long last = entries[(i + 1) * shape.words - 1];
+        values[i] = pages[shape.page(last)][(int) shape.offset(last) / Long.BYTES + 2];
       }
       return values;
     }

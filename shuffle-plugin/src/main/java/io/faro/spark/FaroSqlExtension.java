@@ -30,15 +30,16 @@ public final class FaroSqlExtension extends AbstractFunction1<SparkSessionExtens
       return new ColumnarRule() {
         @Override
         public Rule<SparkPlan> postColumnarTransitions() {
-          return new SortRule(FaroSqlExtension::isWanted);
+          return new SortRule(FaroSqlExtension::isWanted, SortExecutors::areReady);
         }
       };
     }
   }
 
-  /** Of the session whose plan this thread makes. */
+  /** Of the session whose plan this thread makes, where Faro is on in the application. */
   private static boolean isWanted() {
-    return isOn(FaroKeys.ENABLED) && isOn(FaroKeys.SORT);
+    FaroProcess process = FaroProcess.current();
+    return process != null && !process.isOff() && isOn(FaroKeys.ENABLED) && isOn(FaroKeys.SORT);
   }
 
   private static boolean isOn(Key<Boolean> key) {

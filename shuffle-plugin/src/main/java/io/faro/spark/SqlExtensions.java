@@ -1,6 +1,7 @@
 package io.faro.spark;
 
 import io.faro.spark.conf.FaroKeys;
+import io.faro.spark.metrics.SortCounters;
 import org.apache.spark.SparkConf;
 
 /**
@@ -14,6 +15,7 @@ final class SqlExtensions {
 
   /** Called in the driver, before there is a session. The user's own come first, as they would alone. */
   static void configure(SparkConf conf) {
+    SortCounters.resetPlans();
     if (!conf.contains(FaroKeys.SORT.name)) {
       return;
     }

@@ -20,7 +20,7 @@ final class Threads {
   final ThreadPoolExecutor files = pool("faro-files", 2);
   final ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(1, named("faro-timer"));
 
-  private static ThreadPoolExecutor pool(String name, int size) {
+  static ThreadPoolExecutor pool(String name, int size) {
     ThreadPoolExecutor pool =
         new ThreadPoolExecutor(size, size, 30, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), named(name));
     pool.allowCoreThreadTimeOut(true);

@@ -241,8 +241,10 @@ public final class Metric {
 
   private static void sorts() {
     count("sorts", "partitions", "that Faro sorted, see `spark.faro.sort`");
-    count("sparkSorts.memory", "partitions", "that Spark's own sort went on with, because the task's memory ended");
-    count("sparkSorts.noLibrary", "partitions", "sorted by Spark's own sort: the native library cannot be loaded");
+    for (SortDeclineReason why : SortDeclineReason.values()) {
+      count(why.counter(), why.unit(), (why.isDrivers ? "in plans, counted by the driver, " : "")
+          + "left to Spark's own sort: " + why.text);
+    }
   }
 
   private static void sparksWriter(String name, String why) {

@@ -141,7 +141,7 @@ public final class EndpointCards implements CardStore {
   }
 
   /** One question to the driver. Executors that are being decommissioned are not in the answer. */
-  private Map<String, PeerKey> alive() throws Exception {
+  public Map<String, PeerKey> alive() throws Exception {
     // Reflection, because the Seq that this returns has another type in Scala 2.13.
     Object peers;
     try {

@@ -131,12 +131,12 @@ final class ServiceConnection implements HandOver.Service {
     return state == State.LOST && returnsBy != null && millisTo(returnsBy) > 0;
   }
 
-  /** The connection to the service; null if there is none now. */
+  /** The connection to the service; null while it is not made or lost. */
   @Nullable synchronized NodeService service() {
     return service;
   }
 
-  /** Waits for the connection where it is being made, or may come back; null if there is none. */
+  /** Waits while the connection is being made or may come back; null if it does not. */
   @Nullable synchronized NodeService await() throws InterruptedException {
     long end = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(START_MILLIS);
     for (long left = START_MILLIS; state == State.STARTING && left > 0; left = millisTo(end)) {

@@ -64,7 +64,7 @@ public final class ServiceHosts {
     return all;
   }
 
-  /** The card of the service at that place; null if there is none. */
+  /** The card of the service at that place; null where no card is known. */
   @Nullable public synchronized byte[] card(int place) {
     return place < list.size() && list.card(place).length > 0 ? list.card(place) : null;
   }

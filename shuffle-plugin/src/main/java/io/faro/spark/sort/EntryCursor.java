@@ -1,6 +1,6 @@
 package io.faro.spark.sort;
 
-import io.faro.sort.RowSort;
+import io.faro.sort.EntryShape;
 import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.array.LongArray;
 import org.apache.spark.unsafe.memory.MemoryBlock;
@@ -14,9 +14,7 @@ final class EntryCursor extends RowCursor {
 
   private final PagedRows rows;
   private final LongArray entries;
-  private final int words;
-  private final int wordBits;
-  private final int pageBits;
+  private final EntryShape shape;
   private final long count;
   /** The next entry to look at. */
   private long entry;
@@ -26,19 +24,17 @@ final class EntryCursor extends RowCursor {
   private int at;
   private int filled;
 
-  EntryCursor(PagedRows rows, LongArray entries, RowSort sort) {
-    this(rows, entries, sort.words(), sort.wordBits(), sort.pageBits(), 0);
+  EntryCursor(PagedRows rows, LongArray entries, EntryShape shape) {
+    this(rows, entries, shape, 0);
   }
 
-  private EntryCursor(PagedRows rows, LongArray entries, int words, int wordBits, int pageBits, long entry) {
+  private EntryCursor(PagedRows rows, LongArray entries, EntryShape shape, long entry) {
     super(false);
     this.rows = rows;
     this.entries = entries;
-    this.words = words;
-    this.wordBits = wordBits;
-    this.pageBits = pageBits;
+    this.shape = shape;
     this.entry = entry;
-    count = entries.size() / words;
+    count = entries.size() / shape.words;
   }
 
   @Override
@@ -57,9 +53,9 @@ final class EntryCursor extends RowCursor {
     filled = (int) Math.min(AHEAD, count - entry);
     at = 0;
     for (int i = 0; i < filled; i++) {
-      long position = entries.get((int) (entry + i) * words + words - 1);
-      pages[i] = rows.page((int) (position >>> wordBits & (1L << pageBits) - 1));
-      offsets[i] = pages[i].getBaseOffset() + (position & (1L << wordBits) - 1) * Long.BYTES;
+      long last = entries.get((int) (entry + i + 1) * shape.words - 1);
+      pages[i] = rows.page(shape.page(last));
+      offsets[i] = pages[i].getBaseOffset() + shape.offset(last);
     }
     for (int i = 0; i < filled; i++) {
       lengths[i] = (int) Platform.getLong(pages[i].getBaseObject(), offsets[i]);
@@ -69,6 +65,6 @@ final class EntryCursor extends RowCursor {
 
   @Override
   RowCursor copy() {
-    return new EntryCursor(rows, entries, words, wordBits, pageBits, entry - (filled - at));
+    return new EntryCursor(rows, entries, shape, entry - (filled - at));
   }
 }

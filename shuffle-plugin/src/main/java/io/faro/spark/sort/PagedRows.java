@@ -1,7 +1,9 @@
 package io.faro.spark.sort;
 
 import io.faro.Nullable;
+import io.faro.sort.EntryShape;
 import io.faro.sort.RowSort;
+import io.faro.spark.metrics.SortDeclineReason;
 import java.io.File;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -38,6 +40,7 @@ final class PagedRows extends MemoryConsumer {
   /** Two longs for each of them are an array. Sums of these positions are ints too. */
   private static final long MAX_ROWS = 1 << 29;
   private static final int SPILL_BUFFER_BYTES = 32 << 10;
+  private static final int FEW_PAGES = 2;
 
   private final TaskContext context;
   private final int fields;
@@ -146,30 +149,31 @@ final class PagedRows extends MemoryConsumer {
   }
 
   /**
-   * Sorts the rows, which go out in their order then. Returns {@code false} if there is no memory for it. {@code
-   * ordering} compares rows that are equal as far as their keys go.
+   * Sorts the rows, which go out in their order then. Returns the reason if they are not sorted, and still as they
+   * came. {@code ordering} compares rows that are equal as far as their keys go.
    */
-  boolean sort(SortColumns columns, Supplier<BaseOrdering> ordering) {
+  @Nullable SortDeclineReason sort(SortColumns columns, Supplier<BaseOrdering> ordering) {
     endPage();
     peak = Math.max(peak, getUsed());
     long start = System.nanoTime();
     try (RowSort sort = RowSort.open(columns.key, fields, columns.end == null)) {
       for (int i = 0; i < pages.size(); i++) {
+        checkInterrupt();
         MemoryBlock page = pages.get(i);
         sort.survey(array(page), place(page), used[i]);
       }
-      sort.plan();
+      EntryShape shape = sort.plan();
       giveUpReserved();
-      LongArray first = allocate(rows * sort.words());
-      LongArray second = first == null ? null : allocate(rows * sort.words());
+      LongArray first = allocate(rows * shape.words);
+      LongArray second = first == null ? null : allocate(rows * shape.words);
       if (second == null) {
         free(first);
-        return false;
+        return SortDeclineReason.MEMORY;
       }
       peak = Math.max(peak, getUsed());
       LongArray sorted = null;
       try {
-        sorted = sort(sort, first, second, ordering);
+        sorted = sort(sort, shape, first, second, ordering);
       } finally {
         free(sorted == first ? second : first);
         if (sorted == null) {
@@ -178,27 +182,33 @@ final class PagedRows extends MemoryConsumer {
       }
       synchronized (this) {
         entries = sorted;
-        cursor = new EntryCursor(this, sorted, sort);
+        cursor = new EntryCursor(this, sorted, shape);
         remaining = rows;
       }
+    } catch (IllegalArgumentException | IllegalStateException e) {
+      LOG.warn("Faro: rows could not be sorted, Spark's own sort goes on with them", e);
+      return SortDeclineReason.FAULT;
     }
     sortNanos = System.nanoTime() - start;
-    return true;
+    return null;
   }
 
   /** Returns the one of the two arrays that has the entries in order. */
-  private LongArray sort(RowSort sort, LongArray first, LongArray second, Supplier<BaseOrdering> ordering) {
+  private LongArray sort(
+      RowSort sort, EntryShape shape, LongArray first, LongArray second, Supplier<BaseOrdering> ordering) {
     MemoryBlock one = first.memoryBlock();
     MemoryBlock two = second.memoryBlock();
-    long room = rows * sort.words() * Long.BYTES;
+    long room = rows * shape.words * Long.BYTES;
     for (int i = 0; i < pages.size(); i++) {
+      checkInterrupt();
       MemoryBlock page = pages.get(i);
       sort.encode(array(page), place(page), used[i], array(one), place(one), room);
     }
-    boolean inSecond = !pages.isEmpty() && sort.sort(array(one), place(one), array(two), place(two), room);
+    boolean inSecond = !pages.isEmpty()
+        && sort.sort(array(one), place(one), array(two), place(two), room, this::checkInterrupt);
     LongArray sorted = inSecond ? second : first;
-    if (!sort.isExact()) {
-      new TieSort(this, sort, ordering, sorted, inSecond ? first : second).sort((int) rows);
+    if (!shape.isExact) {
+      new TieSort(this, shape, ordering, sorted, inSecond ? first : second).sort((int) rows);
     }
     return sorted;
   }
@@ -218,13 +228,20 @@ final class PagedRows extends MemoryConsumer {
     }
   }
 
-  /** The rows go out as they came. */
-  void unsorted() {
+  /**
+   * The rows go out as they came. The page of the row that is out cannot be freed for the one who takes it: where there
+   * is hardly another page, all rows go to disk first.
+   */
+  void unsorted() throws IOException {
     endPage();
     giveUpReserved();
     synchronized (this) {
       cursor = new PageCursor(this);
       remaining = rows;
+    }
+    long usual = context.taskMemoryManager().pageSizeBytes();
+    if (pages.size() <= FEW_PAGES || pages.stream().anyMatch(page -> page.size() > usual)) {
+      moveToDisk();
     }
   }
 
@@ -287,11 +304,20 @@ final class PagedRows extends MemoryConsumer {
 
   @Override
   public long spill(long size, MemoryConsumer trigger) throws IOException {
+    long bytes = trigger == this ? 0 : moveToDisk();
+    if (bytes > 0) {
+      LOG.info("Faro: rows that were sorted moved to disk, {} bytes of memory are free for another operator", bytes);
+    }
+    return bytes;
+  }
+
+  /** Returns how much memory is free then. While rows come in, it is none. */
+  private long moveToDisk() throws IOException {
     List<MemoryBlock> freed = new ArrayList<>();
     LongArray array;
     ShuffleWriteMetrics written = new ShuffleWriteMetrics();
     synchronized (this) {
-      if (cursor == null || trigger == this || isClosed || reader != null || remaining == 0) {
+      if (cursor == null || isClosed || reader != null || remaining == 0) {
         return 0;
       }
       write(written);
@@ -310,7 +336,6 @@ final class PagedRows extends MemoryConsumer {
     long bytes = before - getUsed();
     context.taskMetrics().incMemoryBytesSpilled(bytes);
     context.taskMetrics().incDiskBytesSpilled(written.bytesWritten());
-    LOG.info("Faro: rows that were sorted moved to disk, {} bytes of memory are free for another operator", bytes);
     return bytes;
   }
 
@@ -319,14 +344,28 @@ final class PagedRows extends MemoryConsumer {
     SparkEnv env = SparkEnv.get();
     UnsafeSorterSpillWriter writer =
         new UnsafeSorterSpillWriter(env.blockManager(), SPILL_BUFFER_BYTES, metrics, Math.toIntExact(remaining));
-    spilled = writer.getFile();
-    RowCursor rest = cursor.copy();
-    for (long i = 0; i < remaining; i++) {
-      rest.next();
-      writer.write(rest.base, rest.offset + RowSort.ROW_HEAD_BYTES, rest.bytes, 0);
+    boolean isWhole = false;
+    try {
+      RowCursor rest = cursor.copy();
+      for (long i = 0; i < remaining; i++) {
+        rest.next();
+        writer.write(rest.base, rest.offset + RowSort.ROW_HEAD_BYTES, rest.bytes, 0);
+      }
+      writer.close();
+      isWhole = true;
+    } finally {
+      if (!isWhole) {
+        delete(writer.getFile());
+      }
     }
-    writer.close();
+    spilled = writer.getFile();
     reader = writer.getReader(env.serializerManager());
+  }
+
+  private static void delete(File file) {
+    if (!file.delete() && file.exists()) {
+      LOG.warn("{} cannot be deleted", file);
+    }
   }
 
   /** Frees all memory, and deletes what is on disk. */
@@ -365,8 +404,8 @@ final class PagedRows extends MemoryConsumer {
     } catch (IOException e) {
       LOG.warn("{} cannot be closed", file, e);
     }
-    if (file != null && !file.delete() && file.exists()) {
-      LOG.warn("{} cannot be deleted", file);
+    if (file != null) {
+      delete(file);
     }
   }
 

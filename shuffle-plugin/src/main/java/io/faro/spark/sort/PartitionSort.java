@@ -2,6 +2,7 @@ package io.faro.spark.sort;
 
 import io.faro.Faro;
 import io.faro.spark.metrics.SortCounters;
+import io.faro.spark.metrics.SortDeclineReason;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.concurrent.TimeUnit;
@@ -45,7 +46,7 @@ final class PartitionSort extends AbstractFunction1<Iterator<InternalRow>, Itera
     TaskContext context = TaskContext.get();
     try {
       if (!Faro.isAvailable()) {
-        SortCounters.NO_LIBRARY.increment();
+        SortCounters.declined(SortDeclineReason.NO_LIBRARY);
         return inSpark(context, null, null, rows);
       }
       PagedRows paged = new PagedRows(context, columns.fields);
@@ -54,12 +55,13 @@ final class PartitionSort extends AbstractFunction1<Iterator<InternalRow>, Itera
       while (rows.hasNext()) {
         UnsafeRow row = (UnsafeRow) rows.next();
         if (!paged.add(row)) {
-          SortCounters.MEMORY.increment();
+          SortCounters.declined(SortDeclineReason.MEMORY);
           return inSpark(context, paged, row, rows);
         }
       }
-      if (!paged.sort(columns, () -> SortNodes.ordering(node))) {
-        SortCounters.MEMORY.increment();
+      SortDeclineReason why = paged.sort(columns, () -> SortNodes.ordering(node));
+      if (why != null) {
+        SortCounters.declined(why);
         return inSpark(context, paged, null, rows);
       }
       SortCounters.SORTS.increment();

@@ -3,6 +3,7 @@ package io.faro.spark.sort;
 import io.faro.Nullable;
 import io.faro.sort.KeyKind;
 import io.faro.sort.SortKey;
+import io.faro.spark.metrics.SortDeclineReason;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,9 +30,9 @@ final class SortColumns implements Serializable {
   /** The number of columns of a row. */
   final int fields;
   /** Why the key ends before the order does; null if it is whole. */
-  @Nullable final String end;
+  @Nullable final SortDeclineReason end;
 
-  private SortColumns(SortKey key, int fields, @Nullable String end) {
+  private SortColumns(SortKey key, int fields, @Nullable SortDeclineReason end) {
     this.key = key;
     this.fields = fields;
     this.end = end;
@@ -50,16 +51,16 @@ final class SortColumns implements Serializable {
       SortOrder order = (SortOrder) orders.next();
       int ordinal = ordinal(order.child(), output);
       if (ordinal < 0) {
-        return new SortColumns(key, output.size(), "it is by an expression");
+        return new SortColumns(key, output.size(), SortDeclineReason.EXPRESSION);
       }
       KeyKind kind = kind(order.child().dataType());
       if (kind == null) {
-        return new SortColumns(key, output.size(), "it is by a column of type " + order.child().dataType().typeName());
+        return new SortColumns(key, output.size(), SortDeclineReason.TYPE);
       }
       key = key.then(ordinal, kind, order.direction() == Descending$.MODULE$,
           order.nullOrdering() == NullsLast$.MODULE$);
     }
-    return new SortColumns(key, output.size(), key.size() == 0 ? "it has no order" : null);
+    return new SortColumns(key, output.size(), null);
   }
 
   private static List<Attribute> outputOf(SparkPlan plan) {

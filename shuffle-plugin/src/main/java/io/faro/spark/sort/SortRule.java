@@ -1,5 +1,8 @@
 package io.faro.spark.sort;
 
+import io.faro.spark.conf.OncePerKey;
+import io.faro.spark.metrics.SortCounters;
+import io.faro.spark.metrics.SortDeclineReason;
 import java.util.function.BooleanSupplier;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.execution.SortExec;
@@ -16,11 +19,16 @@ import scala.runtime.AbstractPartialFunction;
 public final class SortRule extends Rule<SparkPlan> {
   private static final Logger LOG = LoggerFactory.getLogger(SortRule.class);
 
-  private final BooleanSupplier wanted;
+  /** Each has one line in the log, which names an order. */
+  private static final OncePerKey LOGGED = new OncePerKey();
 
-  /** {@code wanted}: whether the session of the plan wants it. */
-  public SortRule(BooleanSupplier wanted) {
+  private final BooleanSupplier wanted;
+  private final BooleanSupplier ready;
+
+  /** {@code wanted}: whether the session of the plan wants it; {@code ready}: whether all executors can run it. */
+  public SortRule(BooleanSupplier wanted, BooleanSupplier ready) {
     this.wanted = wanted;
+    this.ready = ready;
   }
 
   @Override
@@ -28,7 +36,7 @@ public final class SortRule extends Rule<SparkPlan> {
     return wanted.getAsBoolean() ? plan.transformUp(new Sorts()) : plan;
   }
 
-  private static final class Sorts extends AbstractPartialFunction<SparkPlan, SparkPlan> {
+  private final class Sorts extends AbstractPartialFunction<SparkPlan, SparkPlan> {
     @Override
     public boolean isDefinedAt(SparkPlan plan) {
       // Not its subclasses: they are other plug-ins', or Faro's already.
@@ -39,11 +47,16 @@ public final class SortRule extends Rule<SparkPlan> {
     public SparkPlan apply(SparkPlan plan) {
       SortExec sort = (SortExec) plan;
       SortColumns columns = SortColumns.of(sort);
-      if (columns.key.size() == 0) {
-        LOG.info("Faro leaves a sort to Spark: {}", columns.end);
-        return plan;
+      SortDeclineReason why = columns.key.size() == 0 ? columns.end
+          : ready.getAsBoolean() ? null : SortDeclineReason.EXECUTORS;
+      if (why == null) {
+        return columns.key.size() == 0 ? plan : SortNodes.of(sort, new RowSortBody(columns));
       }
-      return SortNodes.of(sort, new RowSortBody(columns));
+      SortCounters.declined(why);
+      if (LOGGED.of(why)) {
+        LOG.info("Faro leaves sorts to Spark: {}, as here: {}", why.text, SortNodes.order(sort));
+      }
+      return plan;
     }
   }
 

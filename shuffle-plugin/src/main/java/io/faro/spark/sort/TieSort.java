@@ -1,5 +1,6 @@
 package io.faro.spark.sort;
 
+import io.faro.sort.EntryShape;
 import io.faro.sort.RowSort;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.BaseOrdering;
@@ -19,22 +20,18 @@ final class TieSort {
   private final PagedRows rows;
   private final LongArray entries;
   private final LongArray scratch;
-  private final int words;
-  private final int wordBits;
-  private final int pageBits;
+  private final EntryShape shape;
   private final Supplier<BaseOrdering> supplier;
   private BaseOrdering ordering;
   private final UnsafeRow left;
   private final UnsafeRow right;
 
-  TieSort(PagedRows rows, RowSort sort, Supplier<BaseOrdering> ordering, LongArray entries, LongArray scratch) {
+  TieSort(PagedRows rows, EntryShape shape, Supplier<BaseOrdering> ordering, LongArray entries, LongArray scratch) {
     this.rows = rows;
     this.entries = entries;
     this.scratch = scratch;
     this.supplier = ordering;
-    words = sort.words();
-    wordBits = sort.wordBits();
-    pageBits = sort.pageBits();
+    this.shape = shape;
     left = new UnsafeRow(rows.fields());
     right = new UnsafeRow(rows.fields());
   }
@@ -54,9 +51,8 @@ final class TieSort {
 
   /** Returns whether two entries have the same key. */
   private boolean agree(int a, int b) {
-    int position = wordBits + pageBits;
-    return (words == 1 || entries.get(a * words) == entries.get(b * words))
-        && (entries.get(a * words + words - 1) ^ entries.get(b * words + words - 1)) >>> position == 0;
+    return (shape.words == 1 || entries.get(a * shape.words) == entries.get(b * shape.words))
+        && shape.agree(get(entries, a), get(entries, b));
   }
 
   /** Only the last words of these entries differ, and they alone move. */
@@ -112,18 +108,18 @@ final class TieSort {
     return ordering.compare(left, right) > 0;
   }
 
-  private void point(UnsafeRow row, long position) {
-    MemoryBlock page = rows.page((int) (position >>> wordBits & (1L << pageBits) - 1));
-    long offset = page.getBaseOffset() + (position & (1L << wordBits) - 1) * Long.BYTES;
+  private void point(UnsafeRow row, long last) {
+    MemoryBlock page = rows.page(shape.page(last));
+    long offset = page.getBaseOffset() + shape.offset(last);
     int bytes = (int) Platform.getLong(page.getBaseObject(), offset);
     row.pointTo(page.getBaseObject(), offset + RowSort.ROW_HEAD_BYTES, bytes);
   }
 
   private long get(LongArray array, int entry) {
-    return array.get(entry * words + words - 1);
+    return array.get((entry + 1) * shape.words - 1);
   }
 
   private void set(LongArray array, int entry, long value) {
-    array.set(entry * words + words - 1, value);
+    array.set((entry + 1) * shape.words - 1, value);
   }
 }

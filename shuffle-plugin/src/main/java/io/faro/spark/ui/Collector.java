@@ -279,7 +279,7 @@ final class Collector {
   }
 
   private void summarise(KnownExecutor known, long now) {
-    if (!known.summarised) {
+    if (!known.summarised && !known.figures.executor.equals(ExecutorStates.DRIVER)) {
       known.summarised = true;
       long end = known.figures.removed ? known.removed : now;
       status.summary(known.figures, Math.max(0, end - known.reported));

@@ -21,6 +21,7 @@ enum Column {
   PEERS("Active peers", "exchange.activePeers", false),
   ROUNDS("Rounds", "exchange.rounds", false),
   RETRIES("Retries", "retries", false),
+  SORTS("Partitions sorted", "sorts", false),
   CRC("CRC errors", "crcErrors", false),
   MEMORY("Memory taken", "pool.mappedBytes", true),
   REGISTERED("Registered memory", "pool.registeredBytes", true),

@@ -2,12 +2,17 @@ package io.faro.spark.ui;
 
 import java.util.Collection;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 
 /** On how many of the executors that have reported Faro runs, and why not on the others. */
 final class ExecutorStates {
   /** More reasons are counted and not named. */
   private static final int MAX_REASONS = 3;
+
+  /** The id that Spark has for the driver. */
+  static final String DRIVER = "driver";
 
   private final int all;
   /** Executors by the reason why Faro does not run there. */
@@ -19,15 +24,22 @@ final class ExecutorStates {
 
   /** Of those that run; of all once none does. */
   static ExecutorStates of(Collection<ExecutorFigures> executors) {
-    boolean isOver = executors.stream().allMatch(executor -> executor.removed);
+    List<ExecutorFigures> reported = withoutDriver(executors);
+    boolean isOver = reported.stream().allMatch(executor -> executor.removed);
     ExecutorStates states =
-        new ExecutorStates((int) executors.stream().filter(executor -> isOver || !executor.removed).count());
-    for (ExecutorFigures executor : executors) {
+        new ExecutorStates((int) reported.stream().filter(executor -> isOver || !executor.removed).count());
+    for (ExecutorFigures executor : reported) {
       if ((isOver || !executor.removed) && !executor.problem.isEmpty()) {
         states.problems.merge(executor.problem, 1, Integer::sum);
       }
     }
     return states;
+  }
+
+  /** The driver has figures of its plans, and is no executor. */
+  static List<ExecutorFigures> withoutDriver(Collection<ExecutorFigures> all) {
+    return all.stream().filter(one -> !one.executor.equals(DRIVER))
+        .collect(Collectors.toList());
   }
 
   boolean isEmpty() {

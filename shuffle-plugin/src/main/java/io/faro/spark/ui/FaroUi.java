@@ -3,6 +3,9 @@ package io.faro.spark.ui;
 import io.faro.Nullable;
 import io.faro.spark.metrics.Report;
 import io.faro.spark.metrics.Reporter;
+import io.faro.spark.metrics.SortCounters;
+import java.util.Collections;
+import java.util.Map;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -41,6 +44,9 @@ public final class FaroUi {
   private final AtomicBoolean logged = new AtomicBoolean();
   private final ScheduledThreadPoolExecutor timer;
   private RpcEndpointRef endpoint;
+  /** What was reported of the driver's plans, and how often. Guarded by this. */
+  private Map<String, Long> plans = Collections.emptyMap();
+  private long plansReported;
 
   private FaroUi(SparkContext context) {
     this.context = context;
@@ -91,13 +97,32 @@ public final class FaroUi {
     context.addSparkListener(new Listener());
     env.metricsSystem().registerSource(totals);
     endpoint = env.rpcEnv().setupEndpoint(Reporter.DRIVER_ENDPOINT, new DriverRpcEndpoint(env.rpcEnv(), this::take));
-    timer.scheduleWithFixedDelay(() -> guarded(collector::tick), 1, 1, TimeUnit.SECONDS);
+    timer.scheduleWithFixedDelay(() -> guarded(this::tick), 1, 1, TimeUnit.SECONDS);
   }
 
   private void take(byte[] report, Runnable answer) throws Exception {
     collector.take(Report.decode(report), System.currentTimeMillis(), answer);
     if (waits.sawShuffle() && attached.compareAndSet(false, true)) {
       timer.execute(() -> guarded(this::attach));
+    }
+  }
+
+  private void tick() throws Exception {
+    takePlans();
+    collector.tick();
+  }
+
+  /** The driver's own counters are a report too. */
+  private synchronized void takePlans() throws Exception {
+    Map<String, Long> now = SortCounters.ofPlans();
+    if (!now.equals(plans)) {
+      plans = now;
+      Report report = new Report();
+      report.executor = ExecutorStates.DRIVER;
+      report.host = env.blockManager().blockManagerId().host();
+      report.number = ++plansReported;
+      report.counters = now;
+      collector.take(report, System.currentTimeMillis(), null);
     }
   }
 
@@ -156,6 +181,7 @@ public final class FaroUi {
 
     @Override
     public void onApplicationEnd(SparkListenerApplicationEnd end) {
+      guarded(FaroUi.this::takePlans);
       guarded(collector::ending);
     }
   }

@@ -3,6 +3,7 @@ package io.faro.spark.ui;
 import io.faro.spark.conf.FaroKeys;
 import io.faro.spark.metrics.PeerFigures;
 import io.faro.spark.metrics.Reason;
+import io.faro.spark.metrics.SortDeclineReason;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -34,7 +35,7 @@ final class PageHtml {
 
   private PageHtml(List<ExecutorFigures> executors, List<ShuffleFigures> shuffles, List<ServiceFigures> services,
       String manager, long nowMillis, String queries) {
-    this.executors = executors;
+    this.executors = ExecutorStates.withoutDriver(executors);
     this.shuffles = shuffles;
     this.services = services;
     this.manager = manager;
@@ -70,6 +71,7 @@ final class PageHtml {
     }
     peerTable();
     reasonTable();
+    sortTable();
     return html.raw("</div>").toString();
   }
 
@@ -263,6 +265,22 @@ final class PageHtml {
           .cell(peer.blocks).bytesCell(peer.bytes).raw("</tr>");
     }
     html.raw("</tbody></table>");
+  }
+
+  private void sortTable() {
+    boolean isEmpty = true;
+    for (SortDeclineReason why : SortDeclineReason.values()) {
+      long count = sum(why.counter());
+      if (count > 0 && isEmpty) {
+        isEmpty = false;
+        html.raw("<h4>Why sorts were left to Spark's own</h4>").raw(Html.TABLE);
+        html.heads("Reason", "Count", "Of", "Why");
+      }
+      if (count > 0) {
+        html.raw("<tr>").textCell(why.key).cell(count).textCell(why.unit()).textCell(why.text).raw("</tr>");
+      }
+    }
+    html.raw(isEmpty ? "" : "</tbody></table>");
   }
 
   private void reasonTable() {

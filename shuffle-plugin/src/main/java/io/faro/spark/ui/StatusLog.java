@@ -4,6 +4,7 @@ import io.faro.Nullable;
 import io.faro.spark.metrics.ReaderDeclineReason;
 import io.faro.spark.metrics.WriterDeclineReason;
 import io.faro.spark.metrics.Reason;
+import io.faro.spark.metrics.SortDeclineReason;
 import io.faro.spark.metrics.Summary;
 import java.util.Collection;
 import java.util.HashMap;
@@ -89,6 +90,12 @@ final class StatusLog {
       long tasks = grown(sum, "sparkWriters." + why.key);
       if (tasks > 0) {
         logger.info("Faro: Spark's own writer wrote the output of {} map tasks so far: {}", tasks, why.text);
+      }
+    }
+    for (SortDeclineReason why : SortDeclineReason.values()) {
+      long count = grown(sum, why.counter());
+      if (count > 0) {
+        logger.info("Faro: Spark's own sort has {} {} so far: {}", count, why.unit(), why.text);
       }
     }
   }

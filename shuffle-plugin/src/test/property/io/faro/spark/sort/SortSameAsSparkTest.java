@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.TestLibrary;
 import io.faro.spark.metrics.SortCounters;
+import io.faro.spark.metrics.SortDeclineReason;
 import java.util.List;
 import java.util.Random;
 import org.apache.spark.sql.Dataset;
@@ -41,7 +42,8 @@ class SortSameAsSparkTest {
         .config("spark.buffer.pageSize", "64k")
         .config("spark.testing.reservedMemory", "0")
         .config("spark.testing.memory", memory)
-        .config("spark.sql.extensions", "io.faro.spark.FaroSqlExtension")
+        .config("spark.shuffle.manager", "io.faro.spark.FaroShuffleManager")
+        .config(KEY, "false")
         .getOrCreate();
   }
 
@@ -77,21 +79,27 @@ class SortSameAsSparkTest {
   void rowsAreInSparksOrder() {
     start(Long.toString(1L << 30));
     long before = SortCounters.SORTS.sum();
-    for (int seed = 0; seed < 60; seed++) {
+    for (int seed = 0; seed < 80; seed++) {
       Random random = new Random(seed);
-      RandomTable table = new RandomTable(random, random.nextInt(3_000));
+      // From none to some thousand rows, in up to 7 partitions, of which some may be empty.
+      RandomTable table = new RandomTable(random, random.nextInt(new int[] {1, 8, 3_000, 9_000}[random.nextInt(4)]));
       spark.conf().set("spark.sql.adaptive.enabled", Boolean.toString(random.nextBoolean()));
       compare(seed + ": " + table, spark.createDataFrame(table.rows, table.schema),
-          "select /*+ repartition(1) */ * from t sort by " + String.join(", ", table.order));
+          "select /*+ repartition(" + (1 + random.nextInt(7)) + ", id) */ * from t sort by "
+              + String.join(", ", table.order));
     }
-    assertTrue(SortCounters.SORTS.sum() - before > 40, "sorts of Faro's");
-    assertEquals(0, SortCounters.NO_LIBRARY.sum());
+    assertTrue(SortCounters.SORTS.sum() - before > 100, "sorts of Faro's");
+    assertEquals(0, SortCounters.sum(SortDeclineReason.NO_LIBRARY));
+    assertEquals(0, SortCounters.sum(SortDeclineReason.FAULT));
+    assertEquals(0, SortCounters.sum(SortDeclineReason.EXECUTORS));
+    assertTrue(SortCounters.sum(SortDeclineReason.TYPE) > 0, "sorts by a column that is Spark's");
+    assertTrue(SortCounters.sum(SortDeclineReason.EXPRESSION) > 0, "sorts by an expression");
   }
 
   @Test
   void withoutMemorySparksSorterGoesOnAndSortedRowsMoveToDisk() {
     start(Long.toString(5L << 20));
-    long before = SortCounters.MEMORY.sum();
+    long before = SortCounters.sum(SortDeclineReason.MEMORY);
     for (int seed = 0; seed < 12; seed++) {
       Random random = new Random(1_000 + seed);
       RandomTable table = new RandomTable(random, 4_000 + random.nextInt(40_000));
@@ -101,6 +109,6 @@ class SortSameAsSparkTest {
       compare(seed + ": join of " + table, rows, "select * from (select /*+ MERGE(b) */ a.*, b.id other from t a "
           + "join t b on a.id = b.id and a.id % 7 = b.id % 7) order by " + order);
     }
-    assertTrue(SortCounters.MEMORY.sum() - before > 3, "sorts that ended without memory");
+    assertTrue(SortCounters.sum(SortDeclineReason.MEMORY) - before > 3, "sorts that ended without memory");
   }
 }

@@ -5,7 +5,9 @@ import java.math.BigInteger;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.LocalDate;
+import java.time.LocalDateTime;
 import java.time.Period;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -25,7 +27,7 @@ final class RandomTable {
     DataTypes.BooleanType, DataTypes.ByteType, DataTypes.ShortType, DataTypes.IntegerType, DataTypes.LongType,
     DataTypes.FloatType, DataTypes.DoubleType, DataTypes.DateType, DataTypes.TimestampType, DataTypes.StringType,
     DataTypes.BinaryType, DataTypes.createDecimalType(12, 2), DataTypes.createDecimalType(38, 3),
-    DataTypes.createDayTimeIntervalType(), DataTypes.createYearMonthIntervalType(),
+    DataTypes.createDayTimeIntervalType(), DataTypes.createYearMonthIntervalType(), DataTypes.TimestampNTZType,
     DataTypes.createArrayType(DataTypes.IntegerType)};
   private static final double[] DOUBLES = {0.0, -0.0, Double.NaN, Double.NEGATIVE_INFINITY, -1.5, 1e300};
 
@@ -69,7 +71,8 @@ final class RandomTable {
 
   private String direction(int column) {
     String[] directions = {"", " desc", " nulls last", " desc nulls first"};
-    return "c" + column + directions[random.nextInt(directions.length)];
+    String expression = random.nextInt(8) == 0 ? "hash(c" + column + ")" : "c" + column;
+    return expression + directions[random.nextInt(directions.length)];
   }
 
   private Object value(DataType type, boolean few) {
@@ -92,6 +95,8 @@ final class RandomTable {
       return LocalDate.ofEpochDay(few ? bits : bits % 40_000);
     } else if (type.equals(DataTypes.TimestampType)) {
       return Instant.ofEpochMilli(bits % 4_000_000_000_000L);
+    } else if (type.equals(DataTypes.TimestampNTZType)) {
+      return LocalDateTime.ofEpochSecond(bits % 4_000_000_000L, 0, ZoneOffset.UTC);
     } else if (type.equals(DataTypes.StringType)) {
       return text(few, bits);
     } else if (type.equals(DataTypes.BinaryType)) {

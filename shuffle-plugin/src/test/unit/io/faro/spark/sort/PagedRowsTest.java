@@ -2,9 +2,12 @@ package io.faro.spark.sort;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.TestLibrary;
+import io.faro.spark.metrics.SortDeclineReason;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
@@ -17,6 +20,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContextImpl;
+import org.apache.spark.TaskKilledException;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.memory.MemoryConsumer;
 import org.apache.spark.memory.MemoryMode;
@@ -104,7 +108,7 @@ class PagedRowsTest {
     long all = 8L << 20;
     PagedRows rows = rows(offHeap, all);
     assertEquals(ROWS, fill(rows));
-    assertTrue(rows.sort(byLong(), () -> null));
+    assertNull(rows.sort(byLong(), () -> null));
     Set<Path> before = files();
     UnsafeRow row = new UnsafeRow(1);
     for (int i = 0; i < ROWS / 2; i++) {
@@ -160,7 +164,7 @@ class PagedRowsTest {
   void anEndInTheMiddleGivesAllBack(boolean offHeap) throws Exception {
     PagedRows rows = rows(offHeap, 8 << 20);
     fill(rows);
-    assertTrue(rows.sort(byLong(), () -> null));
+    assertNull(rows.sort(byLong(), () -> null));
     UnsafeRow row = new UnsafeRow(1);
     assertTrue(rows.advance(row));
     rows.close();
@@ -173,9 +177,93 @@ class PagedRowsTest {
     assertEquals(0, memory.cleanUpAllAllocatedMemory());
   }
 
+  /** Spark's sorter needs a page for the first row that it gets. */
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
-  void withoutMemoryForEntriesNothingIsLost(boolean offHeap) {
+  void whereRowsTakeAllMemoryAPageIsFreeWhenTheyGoOut(boolean offHeap) throws Exception {
+    PagedRows few = rows(offHeap, 100 << 10);
+    int count = fill(few);
+    assertEquals(1, few.pageCount());
+    few.unsorted();
+    assertRowsAndRoomForAPage(few, count);
+
+    // A row with a page of its own, which is larger than others.
+    PagedRows wide = rows(offHeap, 600 << 10);
+    UnsafeRow row = new UnsafeRow(1);
+    row.pointTo(new byte[400 << 10], 400 << 10);
+    assertTrue(wide.add(row));
+    assertFalse(wide.add(row));
+    wide.unsorted();
+    UnsafeRow out = new UnsafeRow(1);
+    assertTrue(wide.advance(out));
+    assertEquals(400 << 10, out.getSizeInBytes());
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    assertEquals(500 << 10, neighbour.acquireMemory(500 << 10));
+    assertFalse(wide.advance(out));
+    wide.close();
+    neighbour.freeMemory(neighbour.getUsed());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  private void assertRowsAndRoomForAPage(PagedRows rows, int count) {
+    UnsafeRow row = new UnsafeRow(1);
+    assertTrue(rows.advance(row));
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    assertEquals(memory.pageSizeBytes(), neighbour.acquireMemory(memory.pageSizeBytes()));
+    for (int i = 1; i < count; i++) {
+      assertTrue(rows.advance(row));
+      assertEquals(i * 7_919L % ROWS, row.getLong(0));
+    }
+    assertFalse(rows.advance(row));
+    rows.close();
+    neighbour.freeMemory(neighbour.getUsed());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void aTaskThatIsKilledGivesAllBack(boolean offHeap) throws Exception {
+    Set<Path> before = files();
+    PagedRows sorting = rows(offHeap, 8 << 20);
+    fill(sorting);
+    context.markInterrupted("test");
+    assertThrows(TaskKilledException.class, () -> sorting.sort(byLong(), () -> null));
+    sorting.close();
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+
+    PagedRows spilling = rows(offHeap, 8 << 20);
+    fill(spilling);
+    assertNull(spilling.sort(byLong(), () -> null));
+    UnsafeRow row = new UnsafeRow(1);
+    assertTrue(spilling.advance(row));
+    context.markInterrupted("test");
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    assertThrows(TaskKilledException.class, () -> spilling.spill(1 << 20, neighbour));
+    assertEquals(before, files(), "half a spill is deleted");
+    spilling.close();
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void rowsThatNativeCodeRefusesAreSparks(boolean offHeap) throws Exception {
+    PagedRows rows = rows(offHeap, 8 << 20);
+    // A string that ends behind its row.
+    UnsafeRow row = UnsafeRow.createFromByteArray(16, 1);
+    row.setLong(0, 16L << 32 | 1);
+    assertTrue(rows.add(row));
+    SortColumns columns = SortColumns.of(
+        io.faro.sort.SortKey.empty().then(0, io.faro.sort.KeyKind.BYTES, false, true), 1);
+    assertEquals(SortDeclineReason.FAULT, rows.sort(columns, () -> null));
+    rows.unsorted();
+    assertTrue(rows.advance(new UnsafeRow(1)));
+    rows.close();
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void withoutMemoryForEntriesNothingIsLost(boolean offHeap) throws Exception {
     PagedRows rows = rows(offHeap, 8 << 20);
     fill(rows);
     Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
@@ -183,7 +271,7 @@ class PagedRowsTest {
     // As another task does: what was kept for the entries is given back before it is taken.
     long kept = rows.giveUpReserved();
     taken += neighbour.acquireMemory(kept);
-    assertFalse(rows.sort(byLong(), () -> null));
+    assertEquals(SortDeclineReason.MEMORY, rows.sort(byLong(), () -> null));
     rows.unsorted();
     UnsafeRow row = new UnsafeRow(1);
     for (int i = 0; i < ROWS; i++) {

@@ -53,6 +53,19 @@ class PageHtmlTest {
   }
 
   @Test
+  void sortsThatAreLeftToSparkHaveATableAndTheDriverNoRow() throws Exception {
+    ExecutorFigures executor = Figures.executor("1", "sorts", 9, "sparkSorts.memory", 2);
+    ExecutorFigures driver = Figures.executor("driver", "sparkSorts.type", 3);
+    String page = page(Arrays.asList(executor, driver), Collections.emptyList());
+    String text = parsed(page).getDocumentElement().getTextContent();
+    assertTrue(text.contains("Why sorts were left to Spark's own"), text);
+    assertTrue(text.contains("type3sorts") && text.contains("memory2partitions"), text);
+    assertTrue(heads(page).contains("Partitions sorted"), page);
+    assertFalse(page.contains("data-executor=\"driver\""), page);
+    assertTrue(text.contains("Faro runs on 1 of 1 executor"), text);
+  }
+
+  @Test
   void whatComesFromOutsideIsEscaped() throws Exception {
     ExecutorFigures executor = Figures.executor(EVIL, "fallbacks", 1, "fallbackReason." + EVIL, 1);
     executor.host = EVIL;

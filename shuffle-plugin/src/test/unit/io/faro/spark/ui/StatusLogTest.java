@@ -101,6 +101,21 @@ class StatusLogTest {
   }
 
   @Test
+  void sortsThatAreLeftToSparkAreCountedAndTheDriverIsNoExecutor() {
+    executor("");
+    ExecutorFigures driver = new ExecutorFigures();
+    driver.executor = "driver";
+    executors.add(driver);
+    sums.put("sparkSorts.expression", 2L);
+    sums.put("sparkSorts.memory", 5L);
+    ticks(3);
+    assertEquals(Arrays.asList("INFO Faro: Spark's own sort has 2 sorts so far: their order begins with an expression",
+        "INFO Faro: Spark's own sort has 5 partitions so far: the task's memory ended before the rows did"),
+        lines.with("own sort"));
+    assertEquals(Collections.singletonList("INFO Faro runs on 1 of 1 executor"), lines.with("runs on"));
+  }
+
+  @Test
   void aReasonIsLoggedWithItsSumAndAgainWhenThatHasGrownTenfold() {
     sums.put("fallbackReason.timedOut", 3L);
     sums.put("sparkWriters.aggregation", 8L);
