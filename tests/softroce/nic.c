@@ -8,6 +8,10 @@
 //   noreads=DEVICE max_qp_rd_atom and max_qp_init_rd_atom are 0
 //   nopairs=DEVICE ibv_create_qp: ENOMEM, as with too little locked memory or all queue pairs in use
 //   qps=N          max_qp is N
+//   regs=N         no more than N regions of 1 MiB and more at a time: ibv_reg_mr ends with ENOMEM
+//   noiova2       libibverbs has no ibv_reg_mr_iova2, as before 2020
+//   strict        ibv_reg_mr_iova2: EINVAL, as where relaxed ordering is not known
+//   slow=MS       each creation, change and end of a queue pair, and each registration, takes so long
 //   hold=PATH      connecting a queue pair (RTR) waits while PATH is there, and makes PATH.held: a peer
 //                  whose neighbour is looked for
 //   log            the calls go to stderr
@@ -16,6 +20,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+// The headers' macros stand for several functions.
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova2
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +56,17 @@ static int is_for(const char *name, struct ibv_context *context) {
 
 static struct ibv_qp *(*real_create_qp)(struct ibv_pd *, struct ibv_qp_init_attr *);
 static int (*real_modify_qp)(struct ibv_qp *, struct ibv_qp_attr *, int);
+static struct ibv_mr *(*real_reg_mr)(struct ibv_pd *, void *, size_t, int);
+static struct ibv_mr *(*real_reg_mr_iova2)(struct ibv_pd *, void *, size_t, uint64_t, unsigned);
+static int (*real_dereg_mr)(struct ibv_mr *);
+static int (*real_destroy_qp)(struct ibv_qp *);
 static int (*real_query_device)(struct ibv_context *, struct ibv_device_attr *);
+
+// A command of the device's firmware.
+static void slow(void) {
+  const char *time = asked("slow");
+  if (time) usleep(atol(time) * 1000);
+}
 
 static struct ibv_qp *create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *wanted) {
   LOG("create_qp on %s, type %d, %u to send\n", domain->context->device->name, wanted->qp_type,
@@ -61,6 +79,7 @@ static struct ibv_qp *create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *
     errno = ENOMEM;
     return NULL;
   }
+  slow();
   return real_create_qp(domain, wanted);
 }
 
@@ -75,7 +94,53 @@ static int modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *wanted, int mask) 
       usleep(1000);
     }
   }
+  if (mask & IBV_QP_STATE && wanted->qp_state == IBV_QPS_RTR) {
+    LOG("RTR: MTU %d, LID %u, global %u\n", wanted->path_mtu, wanted->ah_attr.dlid,
+        wanted->ah_attr.is_global);
+  }
+  slow();
   return real_modify_qp(pair, wanted, mask);
+}
+
+static int destroy_qp(struct ibv_qp *pair) {
+  slow();
+  return real_destroy_qp(pair);
+}
+
+// Regions of 1 MiB and more that are there.
+static atomic_long regions;
+
+static int may_register(size_t bytes) {
+  const char *most = asked("regs");
+  slow();
+  if (most && bytes >= 1 << 20 && atomic_fetch_add(&regions, 1) >= atol(most)) {
+    atomic_fetch_sub(&regions, 1);
+    errno = ENOMEM;
+    return 0;
+  }
+  return 1;
+}
+
+static struct ibv_mr *reg_mr(struct ibv_pd *domain, void *start, size_t bytes, int access) {
+  LOG("reg_mr of %zu bytes, access %#x\n", bytes, access);
+  return may_register(bytes) ? real_reg_mr(domain, start, bytes, access) : NULL;
+}
+
+static struct ibv_mr *reg_mr_iova2(struct ibv_pd *domain, void *start, size_t bytes, uint64_t from,
+                                   unsigned access) {
+  LOG("reg_mr_iova2 of %zu bytes, access %#x\n", bytes, access);
+  if (asked("strict")) {
+    errno = EINVAL;
+    return NULL;
+  }
+  return may_register(bytes) ? real_reg_mr_iova2(domain, start, bytes, from, access) : NULL;
+}
+
+static int dereg_mr(struct ibv_mr *region) {
+  int is_large = region->length >= 1 << 20;
+  int code = real_dereg_mr(region);
+  if (asked("regs") && is_large && !code) atomic_fetch_sub(&regions, 1);
+  return code;
 }
 
 static int query_device(struct ibv_context *context, struct ibv_device_attr *found) {
@@ -98,6 +163,23 @@ void *dlvsym(void *library, const char *name, const char *version) {
   if (found && !strcmp(name, "ibv_modify_qp")) {
     real_modify_qp = found;
     return modify_qp;
+  }
+  if (found && !strcmp(name, "ibv_reg_mr")) {
+    real_reg_mr = found;
+    return reg_mr;
+  }
+  if (found && !strcmp(name, "ibv_reg_mr_iova2")) {
+    if (asked("noiova2")) return NULL;
+    real_reg_mr_iova2 = found;
+    return reg_mr_iova2;
+  }
+  if (found && !strcmp(name, "ibv_destroy_qp")) {
+    real_destroy_qp = found;
+    return destroy_qp;
+  }
+  if (found && !strcmp(name, "ibv_dereg_mr")) {
+    real_dereg_mr = found;
+    return dereg_mr;
   }
   if (found && !strcmp(name, "ibv_query_device")) {
     real_query_device = found;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -243,3 +244,34 @@ def test_an_mtu_that_shrinks_while_a_host_serves(doctor, faro):
         finally:
             at("ip", "link", "set", "dev", "eth0", "mtu", "4300")
             server.kill()
+
+
+def registrations(faro, environment):
+    """The calls that register a slab, as the device is asked; the exchange must work."""
+    ran = subprocess.run(
+        ["at", "h1", faro, "doctor", *PATIENT],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, **environment},
+    )
+    assert ran.returncode == 0, ran.stdout
+    assert "RDMA on rxe1:1" in ran.stdout, ran.stdout
+    slab = re.compile(r"^nic: (reg_mr\w*) of 16777216 bytes, access (0x[0-9a-f]+)$", re.M)
+    return {(name, int(access, 16)) for name, access in slab.findall(ran.stderr)}
+
+
+def test_memory_is_registered_with_relaxed_ordering_where_it_is_known(faro, nic):
+    """With the library's newer call and without, and where the device refuses the right."""
+    new, old = ("reg_mr_iova2", 0x100007), ("reg_mr", 0x7)
+    assert registrations(faro, nic("log")) == {new}
+    assert registrations(faro, nic("log,noiova2")) == {old}
+    assert registrations(faro, nic("log,strict")) == {new, old}
+
+
+def test_a_device_that_is_slow(doctor, nic):
+    """Each command to its firmware takes 20 ms."""
+    result = doctor(environment=nic("slow=20"))
+    assert result["exit_code"] == 0, not_ok(result)
+    check(result, "verbs", "ok", "blocks pass")

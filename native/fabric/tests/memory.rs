@@ -243,6 +243,34 @@ fn a_write_from_memory_that_cannot_be_registered_ends_with_its_connection() {
     }
 }
 
+/// Behind `tests/softroce/nic.c`, which registers six slabs: two of the writer's four are left.
+#[test]
+#[ignore = "needs an RDMA device behind tests/softroce/nic.c: tests/softroce/suite refused"]
+fn slabs_refused_by_the_device_cap_the_arena() {
+    let mut two = ConnectedSites::new();
+    let (pool, target) = (two.writer.pool.clone(), two.target.pool.clone());
+    drop(fill(&target));
+    two.let_go();
+    drop(fill(&pool));
+    let mut events = Vec::new();
+    two.turn(&mut events);
+    assert!(events.is_empty(), "the connection stays");
+    assert_eq!(
+        pool.share_bytes(Purpose::Serve),
+        (2 * SLAB_BYTES) as u64,
+        "{:?}",
+        pool.counters()
+    );
+    assert_eq!(pool.counters().registered_bytes, (2 * SLAB_BYTES) as u64);
+    let left = fill(&pool);
+    // The connection has a page for its segments.
+    assert_eq!(left.len(), 2 * PAGES_PER_SLAB - 1);
+    for (at, lease) in left.into_iter().enumerate() {
+        let to = page(&target);
+        two.cycle(lease, to, at as u8 | 1);
+    }
+}
+
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
 fn an_idle_slab_is_deregistered_and_comes_back() {

@@ -18,6 +18,8 @@
 use crate::Purpose;
 use crossbeam_utils::CachePadded;
 use faro_sync::atomic::{AtomicU64, Ordering};
+// No model lowers the bounds, and each load that loom knows of would add interleavings.
+use std::sync::atomic::AtomicU32;
 
 /// One page in the count of `Purpose::Serve`.
 const SERVE_ONE: u64 = 1 << 32;
@@ -63,19 +65,36 @@ pub(crate) struct PageAdmission {
     /// Bits 0..32 count the pages held for reading, ≤ `read_limit`; bits 32..64 those held for
     /// serving. Their sum is ≤ `limit`.
     held: CachePadded<AtomicU64>,
-    /// Number of pages of the whole arena.
-    limit: u32,
+    /// Number of pages of the whole arena. It is only ever lowered.
+    limit: AtomicU32,
     /// Maximum number of pages that readers may hold: `limit` minus the reserve.
-    read_limit: u32,
+    read_limit: AtomicU32,
 }
 
 impl PageAdmission {
     pub(crate) fn new(limit: u32, reserve: u32) -> Self {
         Self {
             held: CachePadded::new(AtomicU64::new(0)),
-            limit,
-            read_limit: limit.saturating_sub(reserve),
+            limit: AtomicU32::new(limit),
+            read_limit: AtomicU32::new(limit.saturating_sub(reserve)),
         }
+    }
+
+    /// Returns the number of pages of the arena.
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of pages that readers may hold.
+    pub(crate) fn read_limit(&self) -> u32 {
+        self.read_limit.load(Ordering::Relaxed)
+    }
+
+    /// Lowers the bounds; more pages than these may be held until they return.
+    pub(crate) fn lower(&self, limit: u32, reserve: u32) {
+        self.read_limit
+            .fetch_min(limit.saturating_sub(reserve), Ordering::Relaxed);
+        self.limit.fetch_min(limit, Ordering::Relaxed);
     }
 
     fn one(purpose: Purpose) -> u64 {
@@ -93,16 +112,17 @@ impl PageAdmission {
         let mut word = self.held.load(Ordering::Relaxed);
         loop {
             let held = HeldPages::of(word);
-            if purpose == Purpose::Read && pages > self.read_limit.saturating_sub(held.read) {
+            let (limit, read_limit) = (self.limit(), self.read_limit());
+            if purpose == Purpose::Read && pages > read_limit.saturating_sub(held.read) {
                 return Err(AdmissionRefused {
                     held: held.read,
-                    limit: self.read_limit,
+                    limit: read_limit,
                 });
             }
-            if pages > self.limit - held.total() {
+            if pages > limit.saturating_sub(held.total()) {
                 return Err(AdmissionRefused {
                     held: held.total(),
-                    limit: self.limit,
+                    limit,
                 });
             }
             // Acquire pairs with the release in `leave`: the page that made room is listed.

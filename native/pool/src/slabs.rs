@@ -31,6 +31,8 @@ pub enum SlabSource {
 pub(crate) struct Slabs {
     /// Maximum number of slabs.
     limit: u32,
+    /// No further slab is mapped.
+    is_capped: bool,
     /// Number of slabs mapped so far.
     mapped: u32,
     /// The idle slabs, in the order in which they became idle.
@@ -43,10 +45,16 @@ impl Slabs {
     pub(crate) fn new(limit: u32) -> Self {
         Self {
             limit,
+            is_capped: false,
             mapped: 0,
             idle: Vec::new(),
             external_bytes: 0,
         }
+    }
+
+    /// Ends the mapping of slabs.
+    pub(crate) fn cap(&mut self) {
+        self.is_capped = true;
     }
 
     pub(crate) fn mapped(&self) -> u32 {
@@ -80,7 +88,9 @@ impl Slabs {
     pub(crate) fn next(&self) -> Option<SlabSource> {
         match self.cheapest() {
             Some(at) => Some(SlabSource::Idle(self.idle[at].slab)),
-            None if self.mapped < self.limit => Some(SlabSource::New(self.mapped)),
+            None if self.mapped < self.limit && !self.is_capped => {
+                Some(SlabSource::New(self.mapped))
+            }
             None => None,
         }
     }

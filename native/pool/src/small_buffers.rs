@@ -55,19 +55,19 @@ impl SmallBuffers {
         lock(&self.split).taken
     }
 
-    /// Takes a free buffer of a page that is already split. Returns the page and the buffer's index
-    /// in it.
-    pub(crate) fn take(&self) -> Option<(PageIndex, u32)> {
+    /// Takes a free buffer of a page that is already split and for which `usable` is true. Returns
+    /// the page and the buffer's index in it.
+    pub(crate) fn take(&self, usable: impl Fn(PageIndex) -> bool) -> Option<(PageIndex, u32)> {
         let mut split = lock(&self.split);
         let split = &mut *split;
-        let mut entry = split.partial.first_entry()?;
+        let mut pages = split.partial.iter_mut();
+        let (page, mask) = pages.find(|(page, _)| usable(**page))?;
         split.taken += 1;
-        let page = *entry.key();
-        let mask = entry.get_mut();
+        let page = *page;
         let index = mask.trailing_zeros();
         *mask &= *mask - 1;
         if *mask == 0 {
-            entry.remove();
+            split.partial.remove(&page);
         }
         Some((page, index))
     }
@@ -103,10 +103,10 @@ mod tests {
     fn a_page_is_whole_again_exactly_when_its_last_buffer_returns() {
         for buffers in [4, 16, 64, 128] {
             let small = SmallBuffers::new(buffers);
-            assert_eq!(small.take(), None);
+            assert_eq!(small.take(|_| true), None);
             let mut out = vec![(9, small.split(9))];
-            out.extend((1..buffers).map(|_| small.take().unwrap()));
-            assert_eq!(small.take(), None, "{buffers} buffers and no more");
+            out.extend((1..buffers).map(|_| small.take(|_| true).unwrap()));
+            assert_eq!(small.take(|_| true), None, "{buffers} buffers and no more");
             let mut numbers: Vec<_> = out.iter().map(|(_, index)| *index).collect();
             numbers.sort_unstable();
             assert_eq!(numbers, (0..buffers).collect::<Vec<_>>());
@@ -115,7 +115,11 @@ mod tests {
                 assert!(!small.give(page, index));
             }
             assert!(small.give(last.0, last.1));
-            assert_eq!(small.take(), None, "the whole page belongs to the caller");
+            assert_eq!(
+                small.take(|_| true),
+                None,
+                "the whole page belongs to the caller"
+            );
         }
     }
 
@@ -124,7 +128,7 @@ mod tests {
         let small = SmallBuffers::new(4);
         small.split(7);
         small.split(3);
-        let order: Vec<_> = (0..6).map(|_| small.take().unwrap().0).collect();
+        let order: Vec<_> = (0..6).map(|_| small.take(|_| true).unwrap().0).collect();
         assert_eq!(order, [3, 3, 3, 7, 7, 7]);
     }
 }

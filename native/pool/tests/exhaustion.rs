@@ -352,3 +352,49 @@ fn a_listener_may_lease_and_return() {
     leases.pop();
     assert_eq!(got.load(Ordering::Relaxed), 1);
 }
+
+#[test]
+fn a_slab_that_no_device_registers_is_leased_no_more() {
+    let pool = Pool::new(4 * SLAB_BYTES as u64).unwrap();
+    let slab = |at: u64| at * SLAB_BYTES as u64;
+    let (mut leases, _) = fill(&pool, Purpose::Serve);
+    assert_eq!(leases.len(), 4 * PAGES_PER_SLAB);
+    // Two pages of the third slab stay.
+    leases.retain(|lease| lease.slab() == 2);
+    leases.truncate(2);
+    let others = fill(&pool, Purpose::Serve).0;
+    assert!(pool.bar(3) && pool.bar(2));
+    assert!(!pool.bar(1), "reading and serving need a slab each");
+    assert_eq!(pool.share_bytes(Purpose::Serve), slab(2));
+    assert_eq!(pool.share_bytes(Purpose::Read), slab(1));
+    assert_eq!(pool.reach_bytes(), slab(2));
+    pool.try_lease(PAGE_BYTES, Purpose::Serve).unwrap_err();
+    drop(others);
+    // The two pages that are still leased count, until they return.
+    let (again, refused) = fill(&pool, Purpose::Serve);
+    assert_eq!(again.len(), 2 * PAGES_PER_SLAB - 2);
+    assert!(again.iter().all(|lease| lease.slab() < 2));
+    assert!(
+        matches!(refused, PoolError::Exhausted { limit, .. } if limit == slab(2)),
+        "{refused}"
+    );
+    drop(leases);
+    let (more, _) = fill(&pool, Purpose::Serve);
+    assert_eq!(more.len(), 2);
+    assert!(more.iter().all(|lease| lease.slab() < 2));
+}
+
+#[test]
+fn small_buffers_of_a_slab_that_no_device_registers_are_leased_no_more() {
+    let pool = Pool::new(3 * SLAB_BYTES as u64).unwrap();
+    let mut pages = fill(&pool, Purpose::Serve).0;
+    let last = pages.iter().position(|lease| lease.slab() == 2).unwrap();
+    drop(pages.swap_remove(last));
+    let small = pool.try_lease(SIZE_CLASSES[0], Purpose::Serve).unwrap();
+    assert_eq!(small.slab(), 2);
+    assert!(pool.bar(2));
+    pool.try_lease(SIZE_CLASSES[0], Purpose::Serve).unwrap_err();
+    drop(pages);
+    let other = pool.try_lease(SIZE_CLASSES[0], Purpose::Serve).unwrap();
+    assert!(other.slab() < 2);
+}

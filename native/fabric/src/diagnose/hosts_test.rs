@@ -436,3 +436,48 @@ fn a_nic_without_an_address() {
         "ip address add IP/PREFIX dev ens1",
     );
 }
+
+/// Each driver has its own names.
+#[test]
+fn packets_that_were_sent_again() {
+    let counted: [(&[(&str, &str)], &str); 4] = [
+        (
+            &[
+                ("local_ack_timeout_err", "3"),
+                ("out_of_sequence", "4"),
+                ("packet_seq_err", "1"),
+                ("rnr_nak_retry_err", "2"),
+            ],
+            "3 sent again, 5 out of sequence, 2 to a receiver",
+        ),
+        (
+            &[("to_retransmits", "7"), ("rnr_naks_rcvd", "0")],
+            "7 sent again, 0 out of sequence, 0 to a receiver",
+        ),
+        (
+            &[("completer_retry_err", "1"), ("rcvd_rnr_err", "9")],
+            "1 sent again, 0 out of sequence, 9 to a receiver",
+        ),
+        (&[("sent_pkts", "1000"), ("RetransSegs", "x")], ""),
+    ];
+    for (at, (files, words)) in counted.iter().enumerate() {
+        let tree = HostTree::new(&format!("packets-{at}"));
+        tree.add(0, &Port::roce("mlx5_0", "ens1", "10.0.0.5"));
+        for (name, value) in *files {
+            let port = "sys/class/infiniband/mlx5_0/ports/1/hw_counters";
+            tree.put(&format!("{port}/{name}"), value);
+        }
+        let findings = tree.rdma("10.0.0.5", None);
+        let found = findings.iter().find(|finding| finding.check == "packets");
+        match (words.is_empty(), found) {
+            (true, found) => assert!(found.is_none(), "{found:?}"),
+            (false, Some(found)) => {
+                assert_eq!(found.level, Severity::Note);
+                assert!(found.message.contains(words), "{found:?}");
+                let fix = found.fix.as_deref().unwrap_or_default();
+                assert!(fix.contains("PFC"), "{fix}");
+            }
+            (false, None) => panic!("{findings:?}"),
+        }
+    }
+}

@@ -5,7 +5,7 @@ use super::memory::bytes;
 use super::{Finding, Host, Severity};
 use crate::verbs::device::{
     candidates, check_file, first_usable, library_file, locked, survey, try_device, DeviceChoice,
-    DevicePort, HostAddresses, Limits, OwnAddress, ProbedDevice, QUEUE_BYTES,
+    DevicePort, HardwareCounters, HostAddresses, Limits, OwnAddress, ProbedDevice, QUEUE_BYTES,
 };
 use crate::verbs::VerbsError;
 
@@ -28,6 +28,7 @@ pub(super) fn seen(host: &Host<'_>) -> Vec<Finding> {
                     findings.push(choice(&chosen));
                     let message = format!("{file} can be read and written");
                     findings.push(Finding::good("permission", message));
+                    findings.extend(counters(host, &chosen));
                 }
                 Err(error) => {
                     findings.extend(best);
@@ -165,6 +166,33 @@ fn choice(chosen: &DeviceChoice) -> Finding {
         chosen.why
     );
     Finding::good("choice", message)
+}
+
+/// Returns what the port has counted of packets that were sent again, if its driver counts them.
+fn counters(host: &Host<'_>, chosen: &DeviceChoice) -> Option<Finding> {
+    let counted = HardwareCounters::of(host.root, &chosen.device, chosen.port)?;
+    let HardwareCounters {
+        retransmits,
+        out_of_sequence,
+        not_ready,
+    } = counted;
+    let message = format!(
+        "packets of {} since it was made: {retransmits} sent again, {out_of_sequence} out of \
+         sequence, {not_ready} to a receiver that was not ready",
+        chosen.name()
+    );
+    if counted == HardwareCounters::default() {
+        return Some(Finding::good("packets", message));
+    }
+    let fix =
+        "if they grow while a job runs, packets are lost on the way: flow control (PFC) or ECN \
+               of RoCE's class on every switch, with spark.faro.verbs.trafficClass; cables";
+    Some(Finding::bad(
+        "packets",
+        Severity::Note,
+        message,
+        fix.to_owned(),
+    ))
 }
 
 fn memlock(host: &Host<'_>) -> Finding {

@@ -5,6 +5,9 @@
 //! memory is registered when it is first used (lazy); its registration is attached to the memory
 //! and ends with it, on whichever thread drops it.
 //!
+//! If the device refuses a slab, the arena is capped at those that are registered. Each later refusal,
+//! such as that of a slab that was idle, caps it further.
+//!
 //! The progress thread decides, between operations: a posted operation keeps its lease, and a slab
 //! is idle only without a lease, so no posted operation uses a registration that ends. The pool's
 //! registration pins are the other side of this. A de-registration unpins 4,096 pages (40 ms were
@@ -12,7 +15,7 @@
 
 use super::device::{Device, Registration, VerbsError};
 use crossbeam_channel::{bounded, Sender};
-use faro_pool::{ExternalMemory, Lease, Pool, RegistrationCount, RegistrationPin};
+use faro_pool::{ExternalMemory, Lease, Pool, Purpose, RegistrationCount, RegistrationPin};
 use faro_secure::Protection;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,7 +160,7 @@ impl Registrations {
         let region = self
             .slabs
             .get(&index)
-            .ok_or(VerbsError::ForeignMemory { slab: index })?;
+            .ok_or(VerbsError::UnregisteredSlab { slab: index })?;
         Ok(LeaseKeys {
             address: region.registration.address_of(lease.offset()),
             lkey: region.registration.lkey(),
@@ -180,8 +183,24 @@ impl Registrations {
             return Ok(());
         };
         let bytes = slab.bytes();
+        let arena = self.pool.share_bytes(Purpose::Serve);
         let start = Instant::now();
-        let registration = Registration::of_slab(&self.device, slab)?;
+        let registration = match Registration::of_slab(&self.device, slab) {
+            Ok(registration) => registration,
+            // The arena stays as large as what is registered.
+            Err(error) if self.pool.bar(index) => {
+                let left = self.pool.share_bytes(Purpose::Serve);
+                // Said once: a lease that is still in the slab asks for it again.
+                if left < arena {
+                    log::warn!(
+                        "verbs: {error}; the arena stays at {left} bytes, and what is in the memory \
+                         that was refused goes over TCP"
+                    );
+                }
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         let registered = RegisteredSlab {
             registration,
             _counted: self.count(bytes, start.elapsed()),

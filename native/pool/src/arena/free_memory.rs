@@ -81,7 +81,8 @@ impl FreeMemory {
             return Ok((allocation(self.take_page(purpose, map)?, 0), false));
         };
         let bytes = SIZE_CLASSES[usize::from(class)];
-        if let Some((page, index)) = small.take() {
+        let usable = |page| !self.pages.is_barred(page);
+        if let Some((page, index)) = small.take(usable) {
             self.count_spare(0, bytes);
             return Ok((allocation(page, index), false));
         }

@@ -1,7 +1,7 @@
 //! The whole pages of slabs: which are free, who may take one, and where more come from.
 
 use super::Geometry;
-use crate::admission::{AdmissionRefused, HeldPages, PageAdmission};
+use crate::admission::{reserve_pages, AdmissionRefused, HeldPages, PageAdmission};
 use crate::budget::Share;
 use crate::pages::{FreePages, PageIndex};
 use crate::registration_pins::RegistrationPins;
@@ -9,6 +9,8 @@ use crate::slabs::{SlabSource, Slabs};
 use crate::{PoolError, Purpose, PAGE_BYTES};
 use faro_sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use faro_sync::{lock, spin_loop, Mutex};
+// No model bars a slab, and each load that loom knows of would add interleavings.
+use std::sync::atomic::AtomicBool;
 
 /// Maps the slab with this index.
 pub type MapSlab<'a> = &'a dyn Fn(u32) -> Result<(), PoolError>;
@@ -24,6 +26,8 @@ pub struct SlabPages {
     share: Option<Share>,
     /// The registration pins, by slab.
     pub(super) registration_pins: Box<[RegistrationPins]>,
+    /// The slabs of which no page is leased any more; see `bar`.
+    pub(super) barred: Box<[AtomicBool]>,
     /// For each slab, the value of `clock` when one of its pages was last returned.
     pub(super) last_use: Box<[AtomicU32]>,
     /// The time, in the caller's unit.
@@ -45,6 +49,9 @@ impl SlabPages {
             registration_pins: (0..geometry.slabs)
                 .map(|_| RegistrationPins::new())
                 .collect(),
+            barred: (0..geometry.slabs)
+                .map(|_| AtomicBool::new(false))
+                .collect(),
             last_use: (0..geometry.slabs).map(|_| AtomicU32::new(0)).collect(),
             clock: AtomicU32::new(0),
             firsts: AtomicU64::new(0),
@@ -62,14 +69,9 @@ impl SlabPages {
 
     /// Returns the maximum number of pages that `purpose` may hold.
     pub fn share_pages(&self, purpose: Purpose) -> u32 {
-        let Geometry {
-            slabs,
-            pages_per_slab,
-            reserve_pages,
-        } = self.geometry;
         match purpose {
-            Purpose::Read => slabs * pages_per_slab - reserve_pages,
-            Purpose::Serve => slabs * pages_per_slab,
+            Purpose::Read => self.admission.read_limit(),
+            Purpose::Serve => self.admission.limit(),
         }
     }
 
@@ -101,7 +103,7 @@ impl SlabPages {
     /// limit where others have taken what it shares with them.
     pub(crate) fn reach_pages(&self) -> u32 {
         let slabs = self.share.as_ref().map_or(u32::MAX, Share::reach);
-        slabs.min(self.geometry.slabs) * self.geometry.pages_per_slab
+        (slabs.min(self.geometry.slabs) * self.geometry.pages_per_slab).min(self.admission.limit())
     }
 
     /// Counts `count` pages, all or none, before they are found.
@@ -125,7 +127,9 @@ impl SlabPages {
         // The use is noted before the page is listed, so that a thread that finds it free knows when
         // it was used.
         self.note_use(self.slab_of(page));
-        self.free.give(purpose, page);
+        if !self.is_barred(page) {
+            self.free.give(purpose, page);
+        }
         self.admission.leave(purpose);
     }
 
@@ -137,6 +141,11 @@ impl SlabPages {
             }
             match self.grow(purpose, map) {
                 Ok(Some(page)) => return Ok(page),
+                // The bounds were lowered after this admission.
+                Ok(None) if self.held().total() > self.admission.limit() => {
+                    self.admission.leave(purpose);
+                    return Err(exhausted(purpose, self.whole()));
+                }
                 // All slabs are mapped, so a page must have moved between the lists during the
                 // search.
                 Ok(None) => spin_loop(),
@@ -163,9 +172,7 @@ impl SlabPages {
         };
         let more = u32::from(!slabs.next_is_counted());
         if !self.count_in_share(more) {
-            let held = self.held().total();
-            let limit = self.share_pages(Purpose::Serve);
-            return Err(exhausted(purpose, AdmissionRefused { held, limit }));
+            return Err(exhausted(purpose, self.whole()));
         }
         let slab = match source {
             SlabSource::Idle(slab) => {
@@ -186,6 +193,43 @@ impl SlabPages {
             self.free.give_cold(page);
         }
         Ok(Some(first))
+    }
+
+    /// Leases no page of a slab any more, and maps no other: a device cannot register them. The pages
+    /// that are leased return to nobody. Returns false if less than a slab for each purpose would be
+    /// left; then all is as before.
+    pub(crate) fn bar(&self, slab: u32) -> bool {
+        let mut slabs = lock(&self.slabs);
+        let barred = self.barred.iter().enumerate();
+        let left = barred
+            .take(slabs.mapped() as usize)
+            .filter(|(at, barred)| *at != slab as usize && !barred.load(Ordering::Relaxed))
+            .count() as u32;
+        if left < 2 || slab >= slabs.mapped() {
+            return false;
+        }
+        slabs.cap();
+        self.barred[slab as usize].store(true, Ordering::Relaxed);
+        let Geometry { pages_per_slab, .. } = self.geometry;
+        let reserve = reserve_pages(left, pages_per_slab);
+        self.admission.lower(left * pages_per_slab, reserve);
+        // A page that another thread lists at this moment may be leased once more.
+        drop(self.free.withdraw(|page| self.slab_of(page) == slab));
+        true
+    }
+
+    /// Returns whether the page's slab is barred.
+    pub(super) fn is_barred(&self, page: PageIndex) -> bool {
+        let barred = self.barred.get(self.slab_of(page) as usize);
+        barred.is_some_and(|barred| barred.load(Ordering::Relaxed))
+    }
+
+    /// Returns the bound that is met where all pages are taken.
+    fn whole(&self) -> AdmissionRefused {
+        AdmissionRefused {
+            held: self.held().total(),
+            limit: self.share_pages(Purpose::Serve),
+        }
     }
 
     pub(super) fn slab_of(&self, page: PageIndex) -> u32 {

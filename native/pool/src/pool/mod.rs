@@ -176,6 +176,13 @@ impl Pool {
         self.slabs.get(index as usize)?.get().cloned()
     }
 
+    /// Leases no page of a slab any more, and maps no further slab, because a device cannot register
+    /// it. Leases of the slab stay valid. Returns false if less memory than the smallest limit would be
+    /// left; then nothing changes.
+    pub fn bar(&self, index: u32) -> bool {
+        self.arena.pages().bar(index)
+    }
+
     /// Keeps a slab's pages until the pin is dropped. A fabric pins a slab before it registers it,
     /// and drops the pin after it has de-registered it. Returns `None` if the slab is idle, so that
     /// no lease of it exists.

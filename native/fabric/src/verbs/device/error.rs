@@ -110,9 +110,9 @@ pub enum VerbsError {
         got: u32,
         allowed: &'static str,
     },
-    /// Memory that is not the arena's.
-    #[error("slab {slab} is not of the registered arena")]
-    ForeignMemory { slab: u32 },
+    /// Memory of the arena that the device has not registered.
+    #[error("the device has not registered slab {slab} of the arena")]
+    UnregisteredSlab { slab: u32 },
     /// A verb failed.
     #[error("{call}: {source}")]
     Call {

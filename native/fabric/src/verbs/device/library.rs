@@ -12,6 +12,10 @@ use std::sync::OnceLock;
 /// The soname that every libibverbs since 2006 has.
 const LIBRARY: &CStr = c"libibverbs.so.1";
 
+/// Registers memory under an address of the caller's, with rights that a device may not know.
+pub(super) type RegisterAt =
+    unsafe extern "C" fn(*mut ibv_pd, *mut c_void, usize, u64, c_uint) -> *mut ibv_mr;
+
 /// Declares [`Symbols`] and `Symbols::find`, which looks each of them up.
 macro_rules! symbols {
     ($($visible:vis $field:ident: $name:literal $version:literal $kind:ty,)*) => {
@@ -19,6 +23,8 @@ macro_rules! symbols {
         #[derive(Clone, Copy)]
         pub(super) struct Symbols {
             $($visible $field: $kind,)*
+            /// `ibv_reg_mr_iova2`, which libraries before 2020 do not have.
+            pub(super) register_at: Option<RegisterAt>,
         }
 
         impl Symbols {
@@ -34,6 +40,13 @@ macro_rules! symbols {
                         // pointers of one size, which `transmute` checks.
                         unsafe { std::mem::transmute::<NonNull<c_void>, $kind>(found) }
                     },)*
+                    // SAFETY: the library stays open, by the caller's word.
+                    register_at: unsafe {
+                        symbol(library, c"ibv_reg_mr_iova2", c"IBVERBS_1.8")
+                    }
+                    .ok()
+                    // SAFETY: as above, a function of this signature.
+                    .map(|found| unsafe { std::mem::transmute::<NonNull<c_void>, RegisterAt>(found) }),
                 })
             }
         }

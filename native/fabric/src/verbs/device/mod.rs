@@ -15,6 +15,7 @@ mod choice;
 mod completion;
 mod context;
 mod error;
+mod hardware_counters;
 mod library;
 mod memlock;
 #[cfg(test)]
@@ -39,6 +40,7 @@ pub(crate) use completion::{
 };
 pub(crate) use context::{Device, Limits};
 pub use error::VerbsError;
+pub(crate) use hardware_counters::HardwareCounters;
 pub(crate) use memlock::{check_memlock, locked, QUEUE_BYTES};
 pub(crate) use open::check_file;
 pub(crate) use probe::{library_file, try_device, ProbedDevice};

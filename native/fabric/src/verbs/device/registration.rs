@@ -3,11 +3,11 @@
 use super::context::Device;
 use super::error::VerbsError;
 use super::sys::{
-    ibv_mr, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_ACCESS_REMOTE_READ,
-    IBV_ACCESS_REMOTE_WRITE,
+    ibv_mr, IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND, IBV_ACCESS_RELAXED_ORDERING,
+    IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE,
 };
 use faro_pool::{Access, Slab};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_uint};
 use std::io;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -66,15 +66,8 @@ impl Registration {
             Access::Read => read,
             Access::ReadOnDemand => IBV_ACCESS_ON_DEMAND | read,
         };
-        // SAFETY: the domain is allocated as long as the device; the range is the caller's duty.
-        let region = unsafe {
-            (device.symbols.reg_mr)(
-                device.domain.as_ptr(),
-                start.as_ptr().cast(),
-                bytes,
-                access as c_int,
-            )
-        };
+        // SAFETY: the range is the caller's duty.
+        let region = unsafe { register(device, start, bytes, access) };
         match NonNull::new(region) {
             Some(region) => Ok(Self {
                 region,
@@ -103,6 +96,33 @@ impl Registration {
     pub(crate) fn address_of(&self, offset: u32) -> u64 {
         self.start + u64::from(offset)
     }
+}
+
+/// Registers memory, where the device can so that its bytes may come in any order over PCI Express:
+/// the device and the processor's memory then need not wait for each other. Faro reads received bytes
+/// after their completion only, which still says that they and all before them are there (man
+/// ibv_reg_mr).
+///
+/// # Safety
+/// The range is mapped until the region is de-registered.
+unsafe fn register(
+    device: &Device,
+    start: NonNull<u8>,
+    bytes: usize,
+    access: c_uint,
+) -> *mut ibv_mr {
+    let (domain, from) = (device.domain.as_ptr(), start.as_ptr());
+    if let Some(register_at) = device.symbols.register_at {
+        let relaxed = access | IBV_ACCESS_RELAXED_ORDERING;
+        // SAFETY: the domain is allocated as long as the device; the range is the caller's duty.
+        let region = unsafe { register_at(domain, from.cast(), bytes, from as u64, relaxed) };
+        if !region.is_null() {
+            return region;
+        }
+    }
+    // Old libraries and drivers do not know the right.
+    // SAFETY: as above.
+    unsafe { (device.symbols.reg_mr)(domain, from.cast(), bytes, access as c_int) }
 }
 
 impl Drop for Registration {

@@ -7,6 +7,7 @@ pub(crate) const IBV_ACCESS_LOCAL_WRITE: c_uint = 1;
 pub(crate) const IBV_ACCESS_REMOTE_WRITE: c_uint = 2;
 pub(crate) const IBV_ACCESS_REMOTE_READ: c_uint = 4;
 pub(crate) const IBV_ACCESS_ON_DEMAND: c_uint = 64;
+pub(crate) const IBV_ACCESS_RELAXED_ORDERING: c_uint = 1 << 20;
 
 // enum ibv_event_type
 pub(crate) const IBV_EVENT_CQ_ERR: c_uint = 0;
