@@ -41,8 +41,8 @@ use std::sync::Arc;
 /// The listener of an endpoint behind a shared port.
 pub(crate) type Arrivals = arrivals::ArrivalQueue<RouteGuard>;
 
-/// A port that fabrics of several endpoints share: see [`crate::tcp::TcpFabric::behind`] and
-/// [`crate::verbs::VerbsFabric::behind`].
+/// A port that fabrics of several endpoints share: see `TcpFabric::behind` and
+/// `VerbsFabric::behind`.
 #[derive(Clone)]
 pub struct SharedPort {
     address: SocketAddr,
