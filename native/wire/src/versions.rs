@@ -41,7 +41,7 @@ impl VersionRange {
     /// ```
     ///
     /// # Errors
-    /// There is none.
+    /// `VersionGap`: they share no version.
     pub fn common(self, peer: Self) -> Result<u16, VersionGap> {
         let newest = self.newest.min(peer.newest);
         if newest >= self.oldest.max(peer.oldest) {

@@ -1,21 +1,10 @@
 //! Values at the ends of their types, strings around the length that a key holds, and damaged pages.
 //! A failure names its seed.
 
-use crate::support::{append, check, sort, TestRow, Value};
+use crate::support::{append, check, sort, TestRow, Value, KINDS};
 use faro_sort::{KeyColumn, RowSorter, SortProgress, ValueKind, ROW_HEAD_BYTES};
 
 const SEEDS: u64 = if cfg!(miri) { 3 } else { 600 };
-const KINDS: [ValueKind; 9] = [
-    ValueKind::Bool,
-    ValueKind::I8,
-    ValueKind::I16,
-    ValueKind::I32,
-    ValueKind::I64,
-    ValueKind::F32,
-    ValueKind::F64,
-    ValueKind::WideDecimal,
-    ValueKind::Bytes,
-];
 
 /// The generator SplitMix64.
 struct SplitMix(u64);

@@ -1,21 +1,9 @@
 //! Random rows come in the order of an oracle that compares values as Spark does.
 
-use crate::support::{check, sort, TestRow, Value};
+use crate::support::{check, sort, TestRow, Value, KINDS};
 use faro_sort::{KeyColumn, ValueKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
-
-const KINDS: [ValueKind; 9] = [
-    ValueKind::Bool,
-    ValueKind::I8,
-    ValueKind::I16,
-    ValueKind::I32,
-    ValueKind::I64,
-    ValueKind::F32,
-    ValueKind::F64,
-    ValueKind::WideDecimal,
-    ValueKind::Bytes,
-];
 
 /// A value from few bits, many of them equal, or from all of them.
 fn value(kind: ValueKind, bits: u128, few: bool) -> Value {

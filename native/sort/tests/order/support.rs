@@ -3,6 +3,19 @@
 use faro_sort::{EntryShape, KeyColumn, RowSorter, SortProgress, ValueKind, ROW_HEAD_BYTES};
 use std::cmp::Ordering;
 
+/// All kinds of values that keys are made of.
+pub const KINDS: [ValueKind; 9] = [
+    ValueKind::Bool,
+    ValueKind::I8,
+    ValueKind::I16,
+    ValueKind::I32,
+    ValueKind::I64,
+    ValueKind::F32,
+    ValueKind::F64,
+    ValueKind::WideDecimal,
+    ValueKind::Bytes,
+];
+
 /// A value of a row; `None` in a row is null.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {

@@ -88,7 +88,7 @@ public final class ExecutorReadiness {
     });
   }
 
-  /** Returns whether Faro runs in all executors that there are, which is not known where there is none. */
+  /** Returns whether Faro runs in all executors. Without an executor it is not known, and this returns false. */
   public boolean all() {
     try {
       long start = clock.getAsLong();

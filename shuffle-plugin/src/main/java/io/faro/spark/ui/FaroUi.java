@@ -44,7 +44,7 @@ public final class FaroUi {
   private final AtomicBoolean logged = new AtomicBoolean();
   private final ScheduledThreadPoolExecutor timer;
   private RpcEndpointRef endpoint;
-  /** What was reported of the driver's plans, and how often. Guarded by this. */
+  /** Sorts that the driver's plans left to Spark, as last reported, and the number of reports. Guarded by this. */
   private Map<String, Long> plans = Collections.emptyMap();
   private long plansReported;
 
