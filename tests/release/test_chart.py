@@ -135,7 +135,7 @@ def test_network_policy(chart):
     [
         (("--set", "image="), "image: the registry and name"),
         (("--set", "port=0"), "port"),
-        (("--set", "environment.PATH=/bin"), "environment"),
+        (("--set", "environment.PATH=/bin"), "PATH"),
         (("--set", "podmonitor.enabled=true"), "podmonitor"),
     ],
 )
