@@ -72,6 +72,36 @@ def base_layer(target: Path, commands: list[str]) -> None:
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         raise Wrong(f"no image: {done.stderr.strip()[-800:]}")
+    with tarfile.open(target) as tar:
+        stores = [one for one in tar if one.name.endswith("/ssl/certs/java/cacerts")]
+    with target.open("r+b") as file:
+        for store in stores:
+            file.seek(store.offset_data)
+            undated = without_dates(file.read(store.size))
+            file.seek(store.offset_data)
+            file.write(undated)
+
+
+def without_dates(store: bytes) -> bytes:
+    """Java's certificates, as sun.security.provider.JavaKeyStore writes them: a package's script
+    imports them, and when it did is in the file."""
+    if store[:8] != bytes.fromhex("feedfeed00000002"):
+        raise Wrong("Java's certificates are of another format than JKS")
+    undated, at = bytearray(store), 12
+
+    def skip(width: int) -> int:
+        return at + width + int.from_bytes(store[at : at + width], "big")
+
+    for _ in range(int.from_bytes(store[8:12], "big")):
+        at += 4
+        at = skip(2)
+        undated[at : at + 8] = bytes(8)
+        at += 8
+        at = skip(2)
+        at = skip(4)
+    secret = "changeit".encode("utf-16-be") + b"Mighty Aphrodite"
+    undated[at:] = hashlib.sha1(secret + undated[:at]).digest()
+    return bytes(undated)
 
 
 def copied(context: Path, names: list[str], target: str) -> dict[str, Path]:

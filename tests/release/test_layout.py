@@ -184,6 +184,30 @@ def test_an_image_is_read_back_and_its_entry_point_runs(release, tmp_path, proje
     assert subprocess.check_output(command, text=True) == f"faro {project.version}\n"
 
 
+def test_certificates_do_not_say_when_they_were_imported(tmp_path):
+    """Java takes what is left."""
+    place, certificate = tmp_path / "store", str(tmp_path / "certificate")
+
+    def keytool(store, *words):
+        command = ["keytool", *words, "-storepass", "changeit", "-keystore", str(tmp_path / store)]
+        environment = {**os.environ, "TZ": "UTC", "LC_ALL": "C"}
+        return subprocess.check_output(command, text=True, env=environment)
+
+    keytool("keys", "-genkeypair", "-keyalg", "EC", "-alias", "own", "-dname", "CN=own")
+    keytool("keys", "-exportcert", "-alias", "own", "-file", certificate)
+    for name in ("first", "second"):
+        words = ("-importcert", "-noprompt", "-alias", name, "-file", certificate)
+        keytool("store", *words, "-storetype", "JKS")
+    store = place.read_bytes()
+    undated = oci.without_dates(store)
+    assert undated != store
+    assert len(undated) == len(store)
+    assert oci.without_dates(undated) == undated
+    place.write_bytes(undated)
+    listed = re.findall(r"^(\w+), Jan 1, 1970, trusted", keytool("store", "-list"), re.M)
+    assert sorted(listed) == ["first", "second"]
+
+
 def test_dockerfiles_are_read_whole(tmp_path):
     cluster = oci.recipe(oci.DOCKERFILES["faro-spark"])
     assert cluster.config["WorkingDir"] == "/var/spark"
