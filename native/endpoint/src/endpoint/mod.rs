@@ -8,6 +8,7 @@ mod metrics;
 mod start;
 
 pub use error::EndpointError;
+pub use metrics::rdma_port_counters;
 #[cfg(feature = "simulation")]
 pub use manual_endpoint::{ManualEndpoint, Turn};
 

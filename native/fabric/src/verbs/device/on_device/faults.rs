@@ -221,9 +221,16 @@ fn no_peer_is_reached_before_connecting_or_with_wrong_addresses() {
     let posted = a.post_send(&[bench.request(1, WorkOperation::Send, &memory, 64)]);
     assert!(posted.is_err(), "in INIT nothing is sent");
     let remote = bench.remote(&b, 1);
+    let with_mtu = |mtu| Remote {
+        address: PortAddress {
+            mtu,
+            ..remote.address
+        },
+        ..remote
+    };
     for (nonsense, what) in [
-        (Remote { mtu: 0, ..remote }, "MTU code is 0, 1 to 5"),
-        (Remote { mtu: 6, ..remote }, "MTU code is 6, 1 to 5"),
+        (with_mtu(0), "MTU code is 0, 1 to 5"),
+        (with_mtu(6), "MTU code is 6, 1 to 5"),
         (
             Remote {
                 qp: 1 << 24,
@@ -245,7 +252,10 @@ fn no_peer_is_reached_before_connecting_or_with_wrong_addresses() {
         assert!(error.to_string().contains(what), "{error}");
     }
     let unknown = Remote {
-        gid: [0; 16],
+        address: PortAddress {
+            gid: [0; 16],
+            ..remote.address
+        },
         ..remote
     };
     let error = a
