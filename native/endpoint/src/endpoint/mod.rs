@@ -8,9 +8,9 @@ mod metrics;
 mod start;
 
 pub use error::EndpointError;
-pub use metrics::rdma_port_counters;
 #[cfg(feature = "simulation")]
 pub use manual_endpoint::{ManualEndpoint, Turn};
+pub use metrics::rdma_port_counters;
 
 use crate::collective::{Dispatch, TeamMember};
 use crate::command::{CommandAnswer, CommandQueue};

@@ -398,7 +398,10 @@ fn rails_of_one_network() {
         tree.add(number, &Port::roce(&device, &interface, &address));
         tree.interface(&interface, &address);
         let node = (number / 2).to_string();
-        tree.put(&format!("sys/class/infiniband/{device}/device/numa_node"), &node);
+        tree.put(
+            &format!("sys/class/infiniband/{device}/device/numa_node"),
+            &node,
+        );
     }
     // One of another network, which the others' peers may not reach.
     tree.add(4, &Port::roce("mlx5_4", "rdma4", "10.2.0.5"));
@@ -413,7 +416,12 @@ fn rails_of_one_network() {
         tree.rdma("172.16.0.4", None)
     };
     let equal = "one of 4 equal ports of its network";
-    for (number, device) in [(0, "mlx5_0:1"), (1, "mlx5_1:1"), (6, "mlx5_2:1"), (7, "mlx5_3:1")] {
+    for (number, device) in [
+        (0, "mlx5_0:1"),
+        (1, "mlx5_1:1"),
+        (6, "mlx5_2:1"),
+        (7, "mlx5_3:1"),
+    ] {
         uses(&process(number, "0-7"), device, equal);
     }
     let near = "one of 4 equal ports of its network, on NUMA node 1 as this process";

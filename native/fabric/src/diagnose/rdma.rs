@@ -5,8 +5,8 @@ use super::memory::bytes;
 use super::{Finding, Host, Severity};
 use crate::verbs::device::{
     candidates, check_file, first_usable, library_file, locked, survey, try_device, DeviceChoice,
-    DevicePort, HardwareCounters, HostAddresses, Limits, OwnAddress, ProbedDevice,
-    ProcessPlace, QUEUE_BYTES,
+    DevicePort, HardwareCounters, HostAddresses, Limits, OwnAddress, ProbedDevice, ProcessPlace,
+    QUEUE_BYTES,
 };
 use crate::verbs::VerbsError;
 

@@ -13,8 +13,8 @@
 
 use super::addresses::HostAddresses;
 use super::error::VerbsError;
-use super::selection::{DevicePattern, DeviceSelection, Subnet};
 use super::process_place::ProcessPlace;
+use super::selection::{DevicePattern, DeviceSelection, Subnet};
 use super::survey::{DevicePort, Gid, PartitionKey, PortKind};
 use std::net::IpAddr;
 
@@ -347,8 +347,9 @@ fn active<'p>(
             without_manager: inactive.iter().all(waits),
         });
     }
-    let (full, limited): (Vec<WantedPort<'p>>, Vec<WantedPort<'p>>) =
-        active.into_iter().partition(|wanted| wanted.port.partition.is_some());
+    let (full, limited): (Vec<WantedPort<'p>>, Vec<WantedPort<'p>>) = active
+        .into_iter()
+        .partition(|wanted| wanted.port.partition.is_some());
     if full.is_empty() {
         return Err(VerbsError::LimitedMember {
             ports: list(&limited, |wanted| wanted.port.name()),
@@ -510,8 +511,7 @@ fn spread(found: &mut Vec<Candidate>, own: OwnAddress<'_>) {
     let (rank, network) = (first.rank, first.network);
     let is_equal =
         |one: &Candidate| one.rank == rank && one.network == network && network.is_some();
-    let (mut equal, others): (Vec<Candidate>, Vec<Candidate>) =
-        found.drain(..).partition(is_equal);
+    let (mut equal, others): (Vec<Candidate>, Vec<Candidate>) = found.drain(..).partition(is_equal);
     let is_near = |one: &Candidate| one.node.is_some() && one.node == own.process.node;
     equal.sort_by_key(|one| !is_near(one));
     let near = match equal.iter().filter(|one| is_near(one)).count() {

@@ -132,7 +132,10 @@ pub(super) fn count_port(device: &str, port: u8) {
 pub fn port_counters() -> [u64; 3] {
     let known: Vec<(String, u8)> = {
         let ports = lock(&PORTS);
-        ports.iter().map(|one| (one.device.clone(), one.port)).collect()
+        ports
+            .iter()
+            .map(|one| (one.device.clone(), one.port))
+            .collect()
     };
     let mut sum = [0; 3];
     for (device, port) in known {

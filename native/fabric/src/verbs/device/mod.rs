@@ -35,14 +35,16 @@ mod work_request;
 pub(crate) use addresses::HostAddresses;
 pub(crate) use async_event::AsyncEvent;
 pub use choice::VerbsOptions;
-pub(crate) use choice::{candidates, first_usable, DeviceChoice, LinkLayer, OwnAddress, PortAddress};
+pub(crate) use choice::{
+    candidates, first_usable, DeviceChoice, LinkLayer, OwnAddress, PortAddress,
+};
 pub(crate) use completion::{
     Channel, CompletionKind, CompletionQueue, CompletionStatus, WorkCompletion,
 };
 pub(crate) use context::{Device, Limits};
 pub use error::VerbsError;
-pub(crate) use hardware_counters::HardwareCounters;
 pub use hardware_counters::port_counters;
+pub(crate) use hardware_counters::HardwareCounters;
 pub(crate) use memlock::{check_memlock, locked, QUEUE_BYTES};
 pub(crate) use open::check_file;
 pub(crate) use probe::{library_file, try_device, ProbedDevice};

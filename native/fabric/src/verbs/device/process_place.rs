@@ -86,7 +86,10 @@ mod tests {
 
     #[test]
     fn lists_of_processors_are_read() {
-        assert_eq!(ranges("0-7,16,18-19"), Some(vec![(0, 7), (16, 16), (18, 19)]));
+        assert_eq!(
+            ranges("0-7,16,18-19"),
+            Some(vec![(0, 7), (16, 16), (18, 19)])
+        );
         assert_eq!(ranges(""), None);
         assert_eq!(processors("Name:\tjava\nCpus_allowed_list:\t0-3\n"), "0-3");
     }
@@ -97,7 +100,10 @@ mod tests {
             let node = None;
             ProcessPlace { number, node }.share(ip.parse().unwrap(), 4)
         };
-        assert_eq!([4, 5, 6, 7].map(|number| share(number, "10.0.0.0")), [0, 1, 2, 3]);
+        assert_eq!(
+            [4, 5, 6, 7].map(|number| share(number, "10.0.0.0")),
+            [0, 1, 2, 3]
+        );
         // As in pods, where the executor has the same number each time.
         assert_eq!([share(7, "10.0.0.1"), share(7, "10.0.0.2")], [0, 1]);
         assert_eq!(ProcessPlace::default().share("::1".parse().unwrap(), 1), 0);

@@ -216,7 +216,9 @@ fn partition(table: &Path) -> Option<PartitionKey> {
     if indices.is_empty() {
         return Some(PartitionKey::UNKNOWN);
     }
-    let mut keys = indices.iter().filter_map(|index| partition_key(table, index));
+    let mut keys = indices
+        .iter()
+        .filter_map(|index| partition_key(table, index));
     keys.find(|key| key.is_full())
 }
 
@@ -232,7 +234,11 @@ pub(super) fn has_partition(root: &Path, device: &str, number: u8, wanted: Parti
     if wanted == PartitionKey::UNKNOWN {
         return true;
     }
-    let table = root.join(device).join("ports").join(number.to_string()).join("pkeys");
+    let table = root
+        .join(device)
+        .join("ports")
+        .join(number.to_string())
+        .join("pkeys");
     partition_key(&table, &wanted.index.to_string()) == Some(wanted)
 }
 

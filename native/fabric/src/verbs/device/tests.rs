@@ -395,11 +395,17 @@ fn the_first_partition_of_a_full_member_is_taken() {
     assert_eq!(chosen().unwrap().partition.index, 10);
     put(10, "0x7fff");
     let text = chosen().unwrap_err().to_string();
-    assert!(text.contains("mlx5_0:1") && text.contains("full member"), "{text}");
+    assert!(
+        text.contains("mlx5_0:1") && text.contains("full member"),
+        "{text}"
+    );
     // RoCE has one partition.
     tree.port("mlx5_1", 1, "4: ACTIVE", "Ethernet", &[V2]);
     let other = chosen().unwrap();
-    assert_eq!((other.device.as_str(), other.partition), ("mlx5_1", PartitionKey::UNKNOWN));
+    assert_eq!(
+        (other.device.as_str(), other.partition),
+        ("mlx5_1", PartitionKey::UNKNOWN)
+    );
     assert!(has_partition(&root, "mlx5_1", 1, other.partition));
 }
 
@@ -434,7 +440,11 @@ fn a_global_header_is_used_where_it_is_needed() {
         (PORT, needs_grh, true),
         (ethernet, ethernet, true),
     ] {
-        assert_eq!([a.is_global(&b), b.is_global(&a)], [global; 2], "{a:?} {b:?}");
+        assert_eq!(
+            [a.is_global(&b), b.is_global(&a)],
+            [global; 2],
+            "{a:?} {b:?}"
+        );
     }
 }
 
@@ -455,7 +465,10 @@ fn ports_that_reach_no_peer_are_refused() {
     let text = told(&partition(0xffff)).unwrap_err();
     assert!(text.contains("0xffff") && text.contains("0x8001"), "{text}");
     let text = told(&link(ethernet)).unwrap_err();
-    assert!(text.contains("of Ethernet, this host's of InfiniBand"), "{text}");
+    assert!(
+        text.contains("of Ethernet, this host's of InfiniBand"),
+        "{text}"
+    );
     assert_eq!(LinkLayer::of(2), ethernet);
     assert_eq!([0, 3].map(LinkLayer::of), [None; 2]);
 }

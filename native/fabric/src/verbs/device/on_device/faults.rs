@@ -167,12 +167,14 @@ fn a_receiver_that_gets_ready_later_is_waited_for() {
     let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
-    let before = not_ready();
+    let (before, counted) = (not_ready(), port_counters());
     a.post_send(&[bench.request(1, WorkOperation::Send, &from, 64)])
         .unwrap();
     while before.is_some() && not_ready() == before {
         std::thread::yield_now();
     }
+    // As an executor's metrics tell it.
+    assert_eq!(port_counters()[2] > counted[2], before.is_some());
     b.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
     let got = bench.completions(2);
     assert!(
