@@ -285,7 +285,7 @@ def test_a_device_that_is_slow(doctor, nic):
 
 
 def test_an_infiniband_port(doctor, faro, nic):
-    """Its queue pairs have the P_Key of a full member, and a global header where the port needs it."""
+    """Its queue pairs have a full member's P_Key, and a global header where the port needs it."""
     under = [HERE / "infiniband", "0x7fff,0x8001"]
     result = doctor(under=under, environment=nic("ib"))
     assert result["exit_code"] == 0, not_ok(result)

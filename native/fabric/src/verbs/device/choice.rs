@@ -394,14 +394,14 @@ fn wanted<'p>(
 struct Candidate {
     rank: Rank,
     /// Ports of one network reach each other's peers; `None`: not known.
-    network: Option<Network>,
+    network: Option<PortNetwork>,
     node: Option<u32>,
     choice: DeviceChoice,
 }
 
 /// The network of a port's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Network {
+enum PortNetwork {
     Ip(Subnet),
     /// The subnet's part of a GID.
     InfiniBand([u8; SUBNET_BYTES]),
@@ -492,8 +492,8 @@ fn candidate(
     };
     let subnet = || gid.value.octets().first_chunk().copied();
     let network = match ethernet {
-        true => own.host.network_of(gid.ip()).map(Network::Ip),
-        false => subnet().map(Network::InfiniBand),
+        true => own.host.network_of(gid.ip()).map(PortNetwork::Ip),
+        false => subnet().map(PortNetwork::InfiniBand),
     };
     Some(Candidate {
         rank,
