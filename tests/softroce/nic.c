@@ -20,6 +20,7 @@
 //                  as one of the LID. What sysfs says of the port: tests/softroce/infiniband
 //   grh            its packets need a global header (GRH), which they otherwise must not have
 //   pkey=N, sl=N   the place of the P_Key in its table, and the service level, that it wants
+//   retries        seven retries end, as a NIC's do; software RoCE takes them for endless
 //   log            the calls go to stderr
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -151,14 +152,11 @@ static int modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *wanted, int mask) 
     LOG("RTR: MTU %d, LID %u, global %u, SL %u\n", wanted->path_mtu, wanted->ah_attr.dlid,
         wanted->ah_attr.is_global, wanted->ah_attr.sl);
   }
-  struct ibv_qp_attr copy;
-  if (asked("ib")) {
-    copy = *wanted;
-    wanted = &copy;
-    if (!translated(pair, wanted, mask)) return EINVAL;
-  }
+  struct ibv_qp_attr copy = *wanted;
+  if (asked("ib") && !translated(pair, &copy, mask)) return EINVAL;
+  if (asked("retries") && mask & IBV_QP_RETRY_CNT && copy.retry_cnt == 7) copy.retry_cnt = 6;
   slow();
-  return real_modify_qp(pair, wanted, mask);
+  return real_modify_qp(pair, &copy, mask);
 }
 
 static int destroy_qp(struct ibv_qp *pair) {
@@ -216,6 +214,8 @@ static int query_port(struct ibv_context *context, uint8_t number, struct ibv_po
   if (asked("ib")) {
     found->link_layer = IBV_LINK_LAYER_INFINIBAND;
     found->lid = lid_of(context);
+    // RoCE's packets always have one.
+    found->flags &= ~IBV_QPF_GRH_REQUIRED;
     if (asked("grh")) found->flags |= IBV_QPF_GRH_REQUIRED;
   }
   return code;

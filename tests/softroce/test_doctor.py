@@ -304,7 +304,7 @@ def test_an_infiniband_port_of_a_limited_member(doctor, nic):
     check(result, "choice", "slower", "full member of a partition", "partitions.conf")
 
 
-def test_a_switch_with_a_smaller_mtu_than_both_hosts(doctor, faro):
+def test_a_switch_with_a_smaller_mtu_than_both_hosts(doctor, faro, nic):
     """Packets of the hosts' MTU do not pass the bridge's port; the message names their size."""
     with subprocess.Popen(
         ["at", "h2", faro, "doctor", "--serve"], stdout=subprocess.PIPE, text=True
@@ -313,7 +313,7 @@ def test_a_switch_with_a_smaller_mtu_than_both_hosts(doctor, faro):
             for _ in range(2):
                 server.stdout.readline()
             subprocess.run(["ip", "link", "set", "dev", "port2", "mtu", "1500"], check=True)
-            result = doctor("--peer", "h2:7600")
+            result = doctor("--peer", "h2:7600", environment=nic("retries"))
             check(result, "MTU", "ok", "4096")
             check(result, "peer verbs", "slower", "packets of 4096 bytes and their headers?")
         finally:
