@@ -496,7 +496,7 @@ impl Service {
         applications.sort_by(|a, b| a.name.cmp(&b.name));
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            protocols: VERSIONS,
+            protocols: VERSIONS.spoken(),
             figures: self.figures_of(&known),
             applications,
         }
