@@ -26,9 +26,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Rows of one task in pages of Spark's memory, as many as it has room for. They come in, and go out either sorted or as they came; what is still to
- * go out moves to disk when another operator of the task needs the memory. While rows come in nothing moves, as with
- * Spark's sorter.
+ * Rows of one task in pages of Spark's memory, as many as it has room for. They come in, and go out either sorted or as
+ * they came; what is still to go out moves to disk when another operator of the task needs the memory. While rows come
+ * in nothing moves, as with Spark's sorter.
  *
  * <p>Spark holds a lock of the task's memory manager when it asks for memory, and another thread of the task may then
  * read rows. So no memory is freed while this object's own lock is held.
