@@ -249,6 +249,7 @@ public final class Metric {
 
   private static void sorts() {
     count("sorts", "partitions", "that Faro sorted, see `spark.faro.sort`");
+    count("sortRuns", "runs", "of sorted rows that moved to disk because the task's memory ended");
     for (SortDeclineReason why : SortDeclineReason.values()) {
       count(why.counter(), why.unit(), (why.isDrivers ? "in plans, counted by the driver, " : "")
           + "left to Spark's own sort: " + why.text);
