@@ -59,7 +59,7 @@ SCENARIOS = [
         must_count=("sortRuns",),
         must_not_count=("sparkSorts.noLibrary",),
     ),
-    # Two tasks of an executor share 2 MB: dozens of runs of 1 MiB.
+    # A task has about 2 MB: dozens of runs of 1 MiB.
     Scenario(
         "sort-hardly-memory",
         ["sqlLargeJoin"],
