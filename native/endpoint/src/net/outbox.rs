@@ -5,13 +5,14 @@
 //! later ones wait behind it. What may wait is bounded by what may be posted at all: requests, and
 //! the window of writes of each job.
 
-use faro_fabric::{ConnectionId, Fabric, Message, RejectedPost, Write};
+use faro_fabric::{ConnectionId, Fabric, Message, PipeWrite, RejectedPost, Write};
 use faro_sync::HashMap;
 use std::collections::VecDeque;
 
 /// A message or a write.
 pub(super) enum Post {
     Write(Write),
+    PipeWrite(PipeWrite),
     Message(Message),
 }
 
@@ -68,6 +69,14 @@ fn try_post(fabric: &mut dyn Fabric, connection: ConnectionId, post: Post) -> Op
             Err(RejectedPost::TooLarge(write, limit)) => {
                 let bytes = write.length;
                 log::error!("a write of {bytes} bytes is above the bound of {limit}");
+                None
+            }
+        },
+        Post::PipeWrite(write) => match fabric.write_pipe(connection, write) {
+            Err(RejectedPost::Full(write)) => Some(Post::PipeWrite(write)),
+            Ok(()) | Err(RejectedPost::NotConnected(..)) => None,
+            Err(RejectedPost::TooLarge(_, limit)) => {
+                log::error!("a write from a pipe is above the bound of {limit}");
                 None
             }
         },
