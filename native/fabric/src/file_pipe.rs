@@ -39,11 +39,17 @@ struct PipeState {
 pub struct FilePipes(Mutex<PipeState>);
 
 impl FilePipes {
-    /// Returns a pool without pipes.
+    /// Returns a pool whose pipes are not made yet; it never has any on a kernel that could wait for a disk when a pipe is
+    /// emptied.
     #[must_use]
     pub fn new() -> Arc<Self> {
+        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let bound = match fills_before_it_returns(&release) {
+            true => MAX_PIPES,
+            false => 0,
+        };
         Arc::new(Self(Mutex::new(PipeState {
-            bound: MAX_PIPES,
+            bound,
             ..PipeState::default()
         })))
     }
@@ -88,6 +94,18 @@ impl FilePipes {
             Some(ends) if state.bound > 0 => state.empty.push(ends),
             _ => state.open -= 1,
         }
+    }
+}
+
+/// Returns whether a kernel of that release puts only pages into a pipe that have been read: before Linux 4.9 `splice`
+/// returned while they were.
+fn fills_before_it_returns(release: &str) -> bool {
+    let mut numbers = release
+        .split(|c: char| !c.is_ascii_digit())
+        .map(str::parse::<u32>);
+    match (numbers.next(), numbers.next()) {
+        (Some(Ok(major)), Some(Ok(minor))) => (major, minor) >= (4, 9),
+        _ => false,
     }
 }
 
@@ -267,6 +285,21 @@ mod tests {
             !matches!(unsupported, Ok(()) | Err(NotPiped::Full)),
             "{unsupported:?}"
         );
+    }
+
+    #[test]
+    fn kernels_that_fill_pipes_later_have_none() {
+        for release in [
+            "4.9.0",
+            "4.18.0-553.el8_10.x86_64",
+            "5.4",
+            "6.18.44-fc-v782",
+        ] {
+            assert!(fills_before_it_returns(release), "{release}");
+        }
+        for release in ["3.10.0-1160.el7.x86_64", "4.8.17", "", "6"] {
+            assert!(!fills_before_it_returns(release), "{release}");
+        }
     }
 
     #[test]
