@@ -77,7 +77,7 @@ pub(crate) struct Memory {
     pub(crate) pool: Arc<Pool>,
     pub(crate) cache: Arc<ChunkCache>,
     /// For bytes of files that are sent as they are.
-    pipes: Arc<FilePipes>,
+    pub(crate) pipes: Arc<FilePipes>,
     #[cfg(feature = "research")]
     pub(crate) regions: RegionMode,
     pub(crate) staging: Staging,
@@ -112,7 +112,7 @@ impl Memory {
         Arc::new(Self {
             pool,
             cache,
-            pipes: FilePipes::new(),
+            pipes: FilePipes::of_process(),
             #[cfg(feature = "research")]
             regions,
             staging,

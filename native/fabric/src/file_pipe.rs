@@ -11,13 +11,13 @@ use faro_sync::lock;
 use rustix::pipe::{fcntl_setpipe_size, pipe_with, splice, PipeFlags, SpliceFlags};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Maximum bytes of one pipe.
 pub const PIPE_BYTES: usize = 256 << 10;
 /// Places for pages in a pipe: bytes that do not begin with a page have one page more, and the number is a power of two.
 const PIPE_PAGES: usize = 2 * PIPE_BYTES / 4096;
-/// Pipes of one process. They take a quarter of the pages that a user may have in pipes (`pipe-user-pages-soft`).
+/// Pipes of a pool. They take a quarter of the pages that a user may have in pipes by default (`pipe-user-pages-soft`).
 const MAX_PIPES: usize = 32;
 
 /// The two ends of a pipe.
@@ -35,10 +35,17 @@ struct PipeState {
     bound: usize,
 }
 
-/// The pipes of an endpoint: a bounded number, made when they are first needed.
+/// A bounded number of pipes, made when they are first needed.
 pub struct FilePipes(Mutex<PipeState>);
 
 impl FilePipes {
+    /// Returns the pool of this process, which may have many endpoints.
+    #[must_use]
+    pub fn of_process() -> Arc<Self> {
+        static POOL: OnceLock<Arc<FilePipes>> = OnceLock::new();
+        Arc::clone(POOL.get_or_init(Self::new))
+    }
+
     /// Returns a pool whose pipes are not made yet; it never has any on a kernel that could wait for a disk when a pipe is
     /// emptied.
     #[must_use]

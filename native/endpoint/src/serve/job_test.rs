@@ -1,7 +1,7 @@
 use super::*;
 use crate::files::OutputFiles;
 use crate::memory::{RegionMode, Staging};
-use faro_fabric::PIPE_BYTES;
+use faro_fabric::{FilePipes, PIPE_BYTES};
 use faro_pool::{Pool, PAGE_BYTES};
 use faro_region::ChunkCache;
 
@@ -17,7 +17,9 @@ fn rig(bytes: usize) -> Rig {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 8).unwrap();
     let modes = (RegionMode::Unpinned, Staging::OnDemand);
-    let memory = Memory::new(pool, cache, modes, 1 << 20);
+    let mut memory = Memory::new(pool, cache, modes, 1 << 20);
+    // Those of the process are for all tests.
+    Arc::get_mut(&mut memory).unwrap().pipes = FilePipes::new();
     let dir = tempfile::tempdir().unwrap();
     let files = OutputFiles {
         data: dir.path().join("d"),
