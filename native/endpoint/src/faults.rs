@@ -8,6 +8,8 @@
 //! - `swallow` does not send every n-th `DATA_WRITTEN`, so that its client's deadline passes;
 //! - `die` makes the fabric fail for good at the n-th `DATA_WRITTEN`, as if its device were gone,
 //!   while the process lives on.
+//!
+//! The word `newer` lets the process speak as the next release will (`faro_wire::VersionRange::spoken`).
 
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Fabric, FabricError, Intercept, InterceptedFabric, Message,

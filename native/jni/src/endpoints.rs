@@ -6,7 +6,7 @@ use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
 use crate::throw::{EntryResult, Failure, TypedErrors};
-use faro_endpoint::{Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
+use faro_endpoint::{rdma_port_counters, Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
@@ -233,7 +233,7 @@ pub extern "system" fn Java_io_faro_Native_counters<'local>(
         for (name, value) in get(endpoint)?.endpoint.counters() {
             text.push_str(&format!("{name}={value}\n"));
         }
-        for (name, value) in memory::counters() {
+        for (name, value) in memory::counters().into_iter().chain(rdma_port_counters()) {
             text.push_str(&format!("{name}={value}\n"));
         }
         Ok(JString::new(env, text)?)

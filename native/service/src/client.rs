@@ -83,7 +83,7 @@ impl Client {
                 user,
             });
         }
-        match ask(&socket, &Request::Hello(hello, VERSIONS), &[])? {
+        match ask(&socket, &Request::Hello(hello, VERSIONS.spoken()), &[])? {
             Reply::Welcome { card, .. } => Ok(Self {
                 socket: Mutex::new(Some(socket)),
                 card,

@@ -113,7 +113,7 @@ impl Connection<'_> {
             return Ok(Err(not_served(self.user)));
         }
         Ok(match request {
-            Ok(Request::Hello(hello, offered)) => match VERSIONS.common(offered) {
+            Ok(Request::Hello(hello, offered)) => match VERSIONS.spoken().common(offered) {
                 Ok(version) => {
                     let registered = self.service.register(&hello, self.user);
                     registered.map(|application| First::Executor(application, version))

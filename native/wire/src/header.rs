@@ -187,13 +187,10 @@ impl FrameHeader {
         }
         let version = u16::from(header.version);
         let in_all_versions = matches!(header.kind, kind::HELLO | kind::GOODBYE);
-        if !in_all_versions && !VERSIONS.has(version) {
+        let own = VERSIONS.spoken();
+        if !in_all_versions && !own.has(version) {
             let peer = VersionRange::new(version, version);
-            return Err(VersionGap {
-                own: VERSIONS,
-                peer,
-            }
-            .into());
+            return Err(VersionGap { own, peer }.into());
         }
         let expected = crc32c(
             Self {

@@ -13,7 +13,8 @@ import tempfile
 import threading
 import time
 import zipfile
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import guard
@@ -85,6 +86,7 @@ class Late(RuntimeError):
 
 @dataclass
 class Outcome:
+    applications: int = 1  # that ran at the same time
     exit_code: int = 0
     late: str = ""  # why it was ended
     seconds: float = 0.0
@@ -130,15 +132,25 @@ def run(version, home, scenario, jobs_jar, faro_jar, log_dir, archive=None):
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive):
-    own_home = home_of_links(place, home)
-    scratch = place / "scratch"
-    scratch.mkdir()
-    (place / "local").mkdir()
-    (scratch / "bad-values").write_text(
-        "".join("\t".join(row) + "\n" for row in scenario.bad_values)
-    )
+@dataclass
+class Submission:
+    """What is started of an application, which has `place` for itself."""
 
+    place: Path
+    home: Path
+    conf: dict
+    environment: dict
+    command: list
+    beside: str = ""  # before the names of its logs
+
+    def run(self):
+        limit = int(self.conf.get("spark.e2e.limitSeconds", guard.CEILING))
+        return drive(self.command, self.environment, self.place, limit, marks=True)
+
+
+def submission(place, scratch, version, home, scenario, jobs_jar, faro_jar, archive):
+    own_home = home_of_links(place, home)
+    (place / "local").mkdir()
     conf = {
         **ALWAYS,
         "spark.local.dir": str(place / "local"),
@@ -168,34 +180,51 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
 
     if scenario.service_hosts:
         conf["spark.executorEnv.JAVA_HOME"] = str(java_of_services(place, scratch))
+    if scenario.with_service:
+        conf["spark.shuffle.service.port"] = str(free_port())
+    command = submit_command(
+        own_home,
+        version,
+        f"faro-e2e-{scenario.name}",
+        conf,
+        faro_jar,
+        program_of(scenario, jobs_jar, scratch),
+        scenario.executors,
+        scenario.cores,
+        behind=scenario.behind,
+        jars=jars_beside(scenario, jobs_jar, place),
+    )
+    beside = f"{place.name}-" if place != scratch.parent else ""
+    return Submission(place, own_home, conf, environment, command, beside)
 
+
+def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive):
+    scratch = place / "scratch"
+    scratch.mkdir()
+    (scratch / "bad-values").write_text(
+        "".join("\t".join(row) + "\n" for row in scenario.bad_values)
+    )
+    applications = [
+        submission(own_place, scratch, version, home, one, jobs_jar, jar, archive)
+        for own_place, one, jar in applications_of(place, scenario, faro_jar)
+    ]
+    first = applications[0]
     service = None
     node_services = []
     started = time.monotonic()
     log_dir.mkdir(parents=True, exist_ok=True)
     try:
         if scenario.with_service:
-            port = free_port()
-            conf["spark.shuffle.service.port"] = str(port)
-            service = start_service(own_home, port, conf, environment, place)
+            service = start_service(first)
         node_services.extend(
-            start_node_service(directory, place, environment)
+            start_node_service(directory, place, first.environment)
             for directory in directories_of_services(scenario, scratch)
         )
-        command = submit_command(
-            own_home,
-            version,
-            f"faro-e2e-{scenario.name}",
-            conf,
-            faro_jar,
-            program_of(scenario, jobs_jar, scratch),
-            scenario.executors,
-            scenario.cores,
-            behind=scenario.behind,
-            jars=jars_beside(scenario, jobs_jar, place),
-        )
-        limit = int(conf.get("spark.e2e.limitSeconds", guard.CEILING))
-        outcome = drive(command, environment, place, limit, marks=True)
+        with ThreadPoolExecutor(len(applications)) as threads:
+            outcomes = list(threads.map(Submission.run, applications))
+        for one, ended in zip(applications, outcomes):
+            collect_executor_logs(one.home / "work", ended, log_dir, one.beside)
+        outcome = merged(outcomes)
         for one in node_services:
             outcome.service_log += end_node_service(one)
     finally:
@@ -204,10 +233,36 @@ def _run_in(place, version, home, scenario, jobs_jar, faro_jar, log_dir, archive
         if service:
             stop_group(service, 0)
         # Copied, not written there: two runs at a time must not read each other's logs.
-        for log in place.glob("*.log"):
-            shutil.copy(log, log_dir / log.name)
+        for one in applications:
+            for log in one.place.glob("*.log"):
+                shutil.copy(log, log_dir / f"{one.beside}{log.name}")
     outcome.seconds = time.monotonic() - started
-    collect_executor_logs(own_home / "work", outcome, log_dir)
+    return outcome
+
+
+def applications_of(place, scenario, faro_jar):
+    """The place, the scenario and Faro's jar of each application that runs at the same time."""
+    if not scenario.beside:
+        return [(place, scenario, faro_jar)]
+    found = []
+    for at, settings in enumerate([{}, *scenario.beside]):
+        own_place = place / f"beside-{at}" if at else place
+        own_place.mkdir(exist_ok=True)
+        which = {"spark.e2e.at": f"{at}", "spark.e2e.of": f"{len(scenario.beside) + 1}"}
+        one = replace(scenario, conf={**scenario.conf, **(settings or {}), **which})
+        found.append((own_place, one, None if settings is None else faro_jar))
+    return found
+
+
+def merged(outcomes):
+    """What several applications left behind, as if they were one."""
+    outcome = outcomes[0]
+    outcome.applications = len(outcomes)
+    for one in outcomes[1:]:
+        outcome.exit_code = outcome.exit_code or one.exit_code
+        outcome.late = outcome.late or one.late
+        outcome.driver_log += one.driver_log
+        outcome.executor_logs.update(one.executor_logs)
     return outcome
 
 
@@ -299,13 +354,13 @@ words[host]={host}
 def java_of_services(place, scratch):
     """Gives the executors of each worker the service of one host, as /proc/self/cwd/service: all
     workers of a local-cluster have one host and one configuration."""
+    link = f"$host/worker-{place.name}"
     return java_home(
         place,
         f"""
 worker=${{SPARK_EXECUTOR_DIRS##*/}}
 for host in {scratch}/host-*; do
-  if ln -s "$worker" "$host/worker" 2>/dev/null || [[ $(readlink "$host/worker") == "$worker" ]]
-  then
+  if ln -s "$worker" "{link}" 2>/dev/null || [[ $(readlink "{link}") == "$worker" ]]; then
     ln -s "$host/service" service
     break
   fi
@@ -492,11 +547,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def start_service(home, port, conf, environment, place):
+def start_service(application):
     """Spark's own external shuffle service: local-cluster's workers do not start one."""
+    conf = application.conf
     settings = {k: v for k, v in conf.items() if k.startswith(("spark.shuffle", "spark.local"))}
     settings["spark.shuffle.service.db.enabled"] = "false"
-    log = place / "shuffle-service.log"
+    log = application.place / "shuffle-service.log"
     with log.open("wb") as out:
         service = start_group(
             [
@@ -504,13 +560,13 @@ def start_service(home, port, conf, environment, place):
                 "-Xmx256m",
                 *[f"-D{k}={v}" for k, v in settings.items()],
                 "-cp",
-                f"{home}/jars/*",
+                f"{application.home}/jars/*",
                 "org.apache.spark.deploy.ExternalShuffleService",
             ],
             stdout=out,
-            env=environment,
+            env=application.environment,
         )
-    if not listens(service, port):
+    if not listens(service, int(conf["spark.shuffle.service.port"])):
         raise_not_started("the external shuffle service", service, log)
     return service
 
@@ -531,7 +587,10 @@ def directories_of_services(scenario, scratch):
 
 
 # As an init system does it: the daemon is started again when it was killed, and told when to end.
+# When it has ended and the file is there, another one takes its place, with that FARO_FAULTS.
 SUPERVISOR = """
+replacement=$1
+shift
 trap 'ends=1; kill -TERM $daemon' TERM
 code=137
 while ((code == 137)); do
@@ -542,6 +601,12 @@ while ((code == 137)); do
   if [[ $ends ]]; then
     wait $daemon
     exit
+  fi
+  if [[ -e $replacement ]]; then
+    export FARO_FAULTS=$(<"$replacement")
+    [[ $FARO_FAULTS ]] || unset FARO_FAULTS
+    rm "$replacement"
+    code=137
   fi
 done
 exit $code
@@ -556,7 +621,7 @@ def start_node_service(directory, place, environment, address="127.0.0.1"):
     places = ["--socket-dir", socket_dir, "--data-dir", directory / "kept"]
     limits = ["--address", address, "--memory", "576m"]
     with log.open("wb") as out:
-        supervised = ["bash", "-c", SUPERVISOR, "supervisor"]
+        supervised = ["bash", "-c", SUPERVISOR, "supervisor", directory / "replacement"]
         command = [*supervised, build.command(), "serve", *places, *limits]
         service = start_group([str(word) for word in command], stdout=out, env=environment)
     service.log = log
@@ -601,13 +666,14 @@ def started(leader, is_there):
     return False
 
 
-def collect_executor_logs(work, outcome, log_dir):
+def collect_executor_logs(work, outcome, log_dir, beside=""):
+    """`beside`: before the names, where several applications have run."""
     for stderr in sorted(work.glob("app-*/*/stderr")):
         text = stderr.read_text(errors="replace")
-        outcome.executor_logs[stderr.parent.name] = text
+        outcome.executor_logs[beside + stderr.parent.name] = text
         if outcome.late:
             text += (stderr.parent / "stdout").read_text(errors="replace")
-        (log_dir / f"executor-{stderr.parent.name}.log").write_text(text)
+        (log_dir / f"{beside}executor-{stderr.parent.name}.log").write_text(text)
 
 
 def summary_of(log):

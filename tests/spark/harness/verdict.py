@@ -28,7 +28,7 @@ def end_problem(outcome):
         return outcome.late
     if fault := panicked(outcome) or crashed(outcome):
         return fault
-    if not outcome.lines("JOBS DONE"):
+    if len(outcome.lines("JOBS DONE")) < outcome.applications:
         return f"exit code {outcome.exit_code}: {_last_error(outcome.driver_log)}"
     # Where a case failed, it ends with 1.
     if outcome.exit_code < 0 or outcome.exit_code in CRASHES:

@@ -10,6 +10,7 @@ mod start;
 pub use error::EndpointError;
 #[cfg(feature = "simulation")]
 pub use manual_endpoint::{ManualEndpoint, Turn};
+pub use metrics::rdma_port_counters;
 
 use crate::collective::{Dispatch, TeamMember};
 use crate::command::{CommandAnswer, CommandQueue};

@@ -193,9 +193,10 @@ impl Goodbye {
 
 impl Hello {
     pub(crate) fn new(protection: Protection, handshake: [u8; HELLO_BYTES]) -> Self {
+        let spoken = header::VERSIONS.spoken();
         Self {
-            lowest: header::OLDEST_VERSION,
-            highest: header::VERSION,
+            lowest: spoken.oldest as u8,
+            highest: spoken.newest as u8,
             protection: protection.byte(),
             reserved: [0; 5],
             handshake,

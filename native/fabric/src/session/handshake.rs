@@ -4,7 +4,7 @@
 use crate::frame::bodies::{Hello, Proof, Welcome};
 use crate::{CloseReason, EndpointId, FabricKind, Identity, OwnIdentity};
 use faro_secure::{Acceptor, Connector, Keys, Prologue, Protection, WelcomeResult};
-use faro_wire::header::{OLDEST_VERSION, VERSION, VERSIONS};
+use faro_wire::header::VERSIONS;
 use faro_wire::{kind, WireError};
 
 /// State of a handshake.
@@ -51,12 +51,9 @@ impl Handshake {
         fabric: FabricKind,
         protection: Protection,
     ) -> Result<(Self, Hello), CloseReason> {
-        let prologue = prologue(
-            [OLDEST_VERSION, VERSION],
-            fabric,
-            protection,
-            expected.endpoint,
-        );
+        let spoken = VERSIONS.spoken();
+        let versions = [spoken.oldest as u8, spoken.newest as u8];
+        let prologue = prologue(versions, fabric, protection, expected.endpoint);
         let (connector, message) = Connector::hello(&own.key, &expected.psk, &prologue)?;
         let hello = Hello::new(protection, message);
         Ok((Self::AwaitWelcome(Box::new(connector)), hello))
@@ -69,8 +66,9 @@ impl Handshake {
         protection: Protection,
         hello: &Hello,
     ) -> Result<(Self, Welcome, u8), CloseReason> {
-        // Not above VERSION, so it is a `u8`.
-        let version = VERSIONS.common(hello.versions()).map_err(WireError::from)? as u8;
+        let common = VERSIONS.spoken().common(hello.versions());
+        // Not above the highest of HELLO, so it is a `u8`.
+        let version = common.map_err(WireError::from)? as u8;
         if hello.protection != protection.byte() {
             return Err(CloseReason::Protection { local: protection });
         }

@@ -193,14 +193,15 @@ impl<'a> Body<'a> {
             _ => self.u16("version")?,
         };
         let offered = VersionRange::new(oldest, newest);
-        VERSIONS.common(offered).map_err(MessageError::Version)?;
+        let common = VERSIONS.spoken().common(offered);
+        common.map_err(MessageError::Version)?;
         Ok(offered)
     }
 
     /// Returns the version that the service has chosen.
     pub(super) fn version(&mut self) -> Result<u16, MessageError> {
         let got = self.u16("version")?;
-        match VERSIONS.has(got) {
+        match VERSIONS.spoken().has(got) {
             true => Ok(got),
             false => Err(MessageError::Value {
                 what: "the version of the service",

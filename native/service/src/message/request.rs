@@ -144,7 +144,7 @@ impl Request {
             Self::End => out.push(kind::END),
             Self::Status { from } => {
                 out.push(kind::STATUS);
-                put_versions(&mut out, VERSIONS);
+                put_versions(&mut out, VERSIONS.spoken());
                 out.extend_from_slice(&from.to_le_bytes());
             }
             Self::Host {

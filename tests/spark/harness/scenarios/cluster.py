@@ -4,6 +4,7 @@ from .model import (
     ANY,
     AUTHENTICATE,
     CANDIDATE,
+    FAULTS,
     FEW,
     KRYO,
     SCRATCH,
@@ -15,6 +16,12 @@ from .model import (
 # How often Spark looks whether all files of an executor that leaves have gone; by default it does
 # so each 30 s, which such an application would mostly wait for.
 LEAVES_SOON = {"spark.storage.decommission.replicationReattemptInterval": "1s"}
+
+NEWER = {FAULTS: "newer"}
+# One that took the place of another, and that an application has come to.
+NEWER_DAEMON = r"service ends\n((?!\nready ).)*\nready ((?!\nready ).)* ON: newer\n"
+# One daemon from start to end, with blocks that it has served.
+SERVED = r"((?!summary: ).)*summary: ((?!\n).)* served_blocks_total=[1-9]((?!\n).)*\n"
 
 SCENARIOS = [
     Scenario(
@@ -78,6 +85,22 @@ SCENARIOS = [
         late_is_red=True,
         must_count=("replicaBlocks", "replicaBytes", "serviceOutputs"),
         waits=True,
+    ),
+    # Four applications on two hosts, two of them with the next release's jar, and one of stock
+    # Spark. Both daemons are replaced by the next release's, then one by this release's again.
+    Scenario(
+        "rolling-upgrade",
+        ["rollingUpgrade"],
+        {"spark.faro.service.directory": "/proc/self/cwd/service"},
+        service_hosts=2,
+        beside=({}, NEWER, NEWER, None),
+        faro_only=True,
+        late_is_red=True,
+        must_count=("serviceBlocks", "serviceOutputs", "serviceRegistered"),
+        service_must_log=(
+            rf"(?s)^({SERVED}){{3}}exit code 0\n({SERVED}){{2}}exit code 0\n$",
+            rf"(?s)({NEWER_DAEMON}.*){{2}}",
+        ),
     ),
     Scenario(
         "dynamic-allocation",

@@ -46,13 +46,26 @@ SCENARIOS = [
         must_count=("sorts",),
         must_not_count=("sparkSorts.memory", "sparkSorts.noLibrary"),
     ),
-    # Tasks have no memory for their rows: Spark's sorter goes on, or sorted rows move to disk.
+    # Tasks have no memory for all of their rows: sorted runs move to disk, or all rows of another operator.
     Scenario(
         "sort-without-memory",
         ["sortsOfJoins", "sortsEndEarly", "sqlLargeJoin", "sqlOrder"],
         {
             "spark.faro.sort": "true",
             "spark.memory.fraction": "0.05",
+            "spark.sql.shuffle.partitions": "4",
+        },
+        faro_only=True,
+        must_count=("sortRuns",),
+        must_not_count=("sparkSorts.noLibrary",),
+    ),
+    # Not even for a run that is worth a file: Spark's sorter goes on.
+    Scenario(
+        "sort-hardly-memory",
+        ["sortsOfJoins", "sqlOrder"],
+        {
+            "spark.faro.sort": "true",
+            "spark.memory.fraction": "0.003",
             "spark.sql.shuffle.partitions": "4",
         },
         faro_only=True,

@@ -119,6 +119,9 @@ class Scenario:
     node_service: bool = False
     # As many `faro serve`, in @scratch@/host-0 and so on, each for the executors of one worker.
     service_hosts: int = 0
+    # Applications at the same time, with the same directories: the settings of each over those
+    # here, None: stock Spark.
+    beside: tuple = ()
     service_must_log: tuple = ()  # patterns in the log of `faro serve`
     faro_only: bool = False
     depths: tuple = (FULL,)  # of the versions of Spark on which it runs

@@ -50,7 +50,7 @@ fn parse(bytes: &[u8]) -> FirstFrame {
     };
     match Hello::decode(body) {
         Ok(hello) => {
-            let has_version = VERSIONS.common(hello.versions()).is_ok();
+            let has_version = VERSIONS.spoken().common(hello.versions()).is_ok();
             match has_version && header.check_body(body).is_ok() {
                 true => FirstFrame::Hello(hello),
                 false => FirstFrame::Other,

@@ -10,6 +10,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.SparkEnv;
@@ -31,6 +33,7 @@ final class NodeServiceCases {
         cases.put("rowsOutliveAll", c -> rowsOutlive(c.spark, c.jsc));
         cases.put("serviceKilled", c -> serviceKilled(c.jsc, c.scratch.toString()));
         cases.put("hostLost", c -> hostLost(c.jsc, c.scratch.toString()));
+        cases.put("rollingUpgrade", c -> rollingUpgrade(c.jsc, c.scratch));
         cases.put("nothingKept", c -> nothingKept(c.jsc, new File(c.scratch, "kept/applications")));
         cases.put("emptyHost", c -> emptyHost(c.jsc, new File(c.scratch, "kept/applications")));
     }
@@ -102,6 +105,72 @@ final class NodeServiceCases {
         delete(new File(host, "kept"));
         Check.equal("after", RddCases.expected(), digests(grouped));
         Check.equal("map tasks in all", 8L, maps.value());
+    }
+
+    /**
+     * One of several applications that share two hosts, each with its service. While they shuffle, one service after the
+     * other is replaced by that of the next release, then the first one by this release's again. At the end
+     * executors are killed with their files: what was written before, during and after each step was computed once.
+     */
+    private static void rollingUpgrade(JavaSparkContext jsc, File scratch) throws Exception {
+        String[][] steps = {{"host-0", "newer"}, {"host-1", "newer"}, {"host-0", ""}};
+        int at = jsc.getConf().getInt("spark.e2e.at", 0);
+        int applications = jsc.getConf().getInt("spark.e2e.of", 1);
+        boolean hasService = jsc.getConf().contains("spark.faro.service.directory");
+        Map<Integer, List<Long>> expected = RddCases.expected();
+        LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
+        List<JavaPairRDD<Integer, Iterable<Long>>> written = new ArrayList<>();
+        for (int step = 0; step < steps.length; step++) {
+            if (hasService) {
+                registered(jsc);
+            }
+            JavaPairRDD<Integer, Iterable<Long>> before = counted(jsc, maps);
+            written.add(before);
+            Check.equal("before", expected, digests(before));
+            Check.that("a signal", new File(scratch, "shuffles-" + step + "-" + at).createNewFile());
+            File replaced = new File(scratch, "replaced-" + step);
+            CompletableFuture<Void> operator = CompletableFuture.completedFuture(null);
+            if (at == 0) {
+                String start = "shuffles-" + step + "-";
+                File host = new File(scratch, steps[step][0]);
+                String faults = steps[step][1];
+                operator = CompletableFuture.runAsync(() -> replace(host, faults, replaced,
+                    () -> scratch.list((dir, name) -> name.startsWith(start)).length == applications));
+            }
+            while (!replaced.exists() && !operator.isCompletedExceptionally()) {
+                JavaPairRDD<Integer, Iterable<Long>> meanwhile = counted(jsc, maps);
+                written.add(meanwhile);
+                Check.equal("meanwhile", expected, digests(meanwhile));
+            }
+            operator.get();
+            Check.equal("afterwards", expected, digests(before));
+        }
+        // One with the jar of this release, and one with that of the next.
+        if (hasService && at % 2 == 0) {
+            registered(jsc);
+            kill(jsc, 2);
+        }
+        for (JavaPairRDD<Integer, Iterable<Long>> one : written) {
+            Check.equal("in the end", expected, digests(one));
+        }
+        Check.equal("map tasks in all", 8L * written.size(), maps.value());
+    }
+
+    /** Replaces the service of a host when all applications shuffle. */
+    private static void replace(File host, String faults, File replaced, Callable<Boolean> allShuffle) {
+        try {
+            Check.await("all applications should shuffle", allShuffle);
+            String before = daemon(host.getPath());
+            Files.write(new File(host, "replacement").toPath(), faults.getBytes("UTF-8"));
+            Executors.signal(before, "TERM");
+            File socket = new File(host, "service/faro-serve.sock");
+            Check.await("another daemon should serve " + host.getName(),
+                () -> !new File("/proc/" + before).exists() && socket.exists());
+            Check.that("the daemon is another one", !before.equals(daemon(host.getPath())));
+            Check.that("a signal", replaced.createNewFile());
+        } catch (Exception e) {
+            throw new IllegalStateException(e);
+        }
     }
 
     /** The directory of the service of each executor. */
