@@ -85,7 +85,7 @@ fn over_sealed_tcp() {
 fn a_file_that_became_shorter_is_an_error_of_the_request() {
     let server = Server::start(config("server", FabricChoice::Tcp));
     let whole = pattern(1, 1 << 20);
-    let files = server.put(0, 0, &[whole.clone()]);
+    let files = server.put(0, 0, std::slice::from_ref(&whole));
     server.put(0, 1, &[pattern(2, 1 << 20)]);
     let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
     let peer = server.peer_of(&client);
