@@ -189,8 +189,8 @@ public final class FaroKeys {
 
   static final Key<Integer> VERBS_SERVICE_LEVEL = key(
       "verbs.serviceLevel", "number", "0", "0 to 15",
-      "InfiniBand's service level (SL) of packets, where the subnet manager has given Spark's traffic or the routing one "
-          + "other than 0. Some devices make the priority of a VLAN of it.",
+      "InfiniBand's service level (SL) of packets, where the subnet manager has given Spark's traffic or the routing "
+          + "one other than 0. Some devices make the priority of a VLAN of it.",
       text -> within(text, 0, 15));
 
   static final Key<Integer> VERBS_RETRY_COUNT = key(

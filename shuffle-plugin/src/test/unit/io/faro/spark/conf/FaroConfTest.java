@@ -53,7 +53,8 @@ class FaroConfTest {
     assertEquals(
         map("fabric", "auto", "memory.limit", "134217728", "memory.idleRelease", "60000", "request.timeout", "30000",
             "port", "0", "regions", "unpinned", "staging", "onDemand", "exchange", "auto", "exchange.slice", "20",
-            "verbs.trafficClass", "0", "verbs.serviceLevel", "0", "verbs.retryCount", "7", "verbs.rnrRetry", "7", "verbs.timeout", "14"),
+            "verbs.trafficClass", "0", "verbs.serviceLevel", "0",
+            "verbs.retryCount", "7", "verbs.rnrRetry", "7", "verbs.timeout", "14"),
         new FaroConf(with("spark.executor.cores", "4")).settings);
     assertEquals(
         new FaroConf(with()).settings,
