@@ -18,6 +18,7 @@ LOOKS = {
     "Netty": (style.VERMILION, "^"),
     "stock Spark": (style.VERMILION, "^"),
     "Faro tcp": (style.BLUE, "s"),
+    "Faro tcp, its readers": (style.ORANGE, "v"),
     "Faro shm": (style.GREEN, "o"),
     "Faro, Spark's reader": (style.BLUE, "s"),
     "Faro, without row blocks": (style.SKY, "v"),
