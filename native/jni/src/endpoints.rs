@@ -123,7 +123,7 @@ fn addresses(text: &str) -> EntryResult<Vec<IpAddr>> {
     text.lines().map(address).collect()
 }
 
-/// `Native.fetch`; a timeout of 0 is the endpoint's own.
+/// `Native.fetch`; a timeout of 0 is the endpoint's own. `verifies`: the reader verifies the blocks.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_fetch<'local>(
     mut env: EnvUnowned<'local>,
@@ -133,6 +133,7 @@ pub extern "system" fn Java_io_faro_Native_fetch<'local>(
     blocks: JByteBuffer<'local>,
     count: jint,
     timeout_millis: jlong,
+    verifies: jboolean,
 ) -> jlong {
     env.with_env(|env| -> EntryResult<jlong> {
         let held = get(endpoint)?;
@@ -151,7 +152,11 @@ pub extern "system" fn Java_io_faro_Native_fetch<'local>(
             0 => held.request_timeout,
             millis => args::millis(millis),
         };
-        let request = held.endpoint.fetch(peer as u64, ids, timeout)?;
+        let (endpoint, peer) = (&held.endpoint, peer as u64);
+        let request = match verifies {
+            true => endpoint.fetch_to_verify(peer, ids, timeout)?,
+            false => endpoint.fetch(peer, ids, timeout)?,
+        };
         Ok(request as jlong)
     })
     .resolve::<TypedErrors>()

@@ -59,17 +59,17 @@ SCENARIOS = [
         must_count=("sortRuns",),
         must_not_count=("sparkSorts.noLibrary",),
     ),
-    # Not even for a run that is worth a file: Spark's sorter goes on.
+    # A task has about 2 MB: dozens of runs of 1 MiB.
     Scenario(
         "sort-hardly-memory",
-        ["sortsOfJoins", "sqlOrder"],
+        ["sqlLargeJoin"],
         {
             "spark.faro.sort": "true",
             "spark.memory.fraction": "0.003",
             "spark.sql.shuffle.partitions": "4",
         },
         faro_only=True,
-        must_count=("sparkSorts.memory",),
+        must_count=("sortRuns",),
         must_not_count=("sparkSorts.noLibrary",),
     ),
     # 40,000 blocks; `manyOutputs` has as many, of 2,000 outputs, with eight tasks at a time.
