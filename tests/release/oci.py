@@ -158,7 +158,8 @@ def write_archive(target: Path, version: str, base: Path, layers: list[dict], co
         descriptors, sums = [], []
         for entries in (None, *layers):
             part = layout / "layer"
-            with part.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, EPOCH) as packed:
+            # At the lowest level: jars are compressed already.
+            with part.open("wb") as raw, gzip.GzipFile("", "wb", 1, raw, EPOCH) as packed:
                 out = Hashed(packed)
                 if entries is None:
                     with base.open("rb") as content:
