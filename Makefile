@@ -32,7 +32,7 @@ help:
 	@echo 'make setup   what a build needs: as root installs it, otherwise prints the command'
 	@echo 'make setup-tests   the same for the tests and benchmarks'
 	@echo 'make jar     $(JAR), the one jar that Spark needs; beside it bills of materials and the command faro'
-	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, checksums (docs/user/release.md)'
+	@echo 'make release dist/release: a Maven repository, a wheel, the command faro, images, a chart, and how to publish them (docs/release.md)'
 	@echo 'make try     one small job on two executors: which way its bytes took, and what to look at (a minute)'
 	@echo 'make demo    stock Spark and Faro side by side: two queries, a repartition, a sort, a join (5 minutes)'
 	@echo 'make test    every distinct way through Faro: native, RDMA in a guest, Java, Spark end to end (15 to 20 minutes)'
@@ -76,11 +76,13 @@ $(DEMO_JAR): $(SOURCES) $(NAMES) tests/setup/build-jar tests/setup/build-native 
 release: jar
 	@tests/setup/last_runs.py
 	tests/setup/quarantine.py
+	tests/setup/system release
 	tests/release/build
 
 # The same files, before those runs.
 release-files: jar
-	@tests/release/build
+	@tests/setup/system release
+	tests/release/build
 
 check: setup
 	@tests/setup/check

@@ -126,7 +126,7 @@ ALL_ELSE = [
     parts("older", "tests/spark/older", closing_counts, 60),
     parts("native", f"{NATIVE} --tier all", cargo_counts, 200),
     parts("guests", f"{GUESTS} --tier all", closing_counts, 250),
-    # What `make jar` has built, and the layout of a release: bills of materials, licences, paths.
+    # What `make jar` has built, and a release: its layout, bills of materials, licences, the chart.
     whole("artifacts", "tests/setup/run-tests artifacts tests/release", 30, ONE),
     # The crate `ibverbs` and Faro's own layer see the same device.
     parts("witness", "tests/rdma/run", closing_counts, 60),

@@ -32,6 +32,7 @@ NAMES = {
     "stock": STOCK,
     "stock-service": "stock Spark, its shuffle service",
     "faro-tcp": "Faro tcp",
+    "faro-tcp-reader": "Faro tcp, its readers",
     "faro-tcp-service": "Faro tcp, `faro serve`",
     "faro-tcp-replicas": "Faro tcp, `faro serve`, `replicas=1`",
     "faro-tcp-lz4": "Faro tcp, without row blocks",

@@ -1,11 +1,9 @@
-"""Map outputs that outlive the pods that made them, and dynamic allocation: `faro serve` as `make
-release` publishes its manifests, and Spark's shuffle tracking without it."""
+"""Map outputs that outlive the pods that made them, and dynamic allocation: `faro serve` from the
+chart as `make release` packs it, and Spark's shuffle tracking without it."""
 
 from __future__ import annotations
 
-import json
-import os
-import zipfile
+import subprocess
 
 import artifacts
 import manifests
@@ -30,14 +28,14 @@ ELASTIC = {
 }
 
 
-def overlay(place, base, version):
-    """A kustomization of a user: the base, with an image's name."""
-    name, _, tag = spark_image(version).rpartition(":")
-    image = {"name": manifests.IMAGE, "newName": name, "newTag": tag}
-    place.mkdir()
-    text = {"resources": [os.path.relpath(base, place)], "images": [image]}
-    (place / "kustomization.yaml").write_text(json.dumps(text))
-    return place
+def rendered(place, version):
+    """The chart with an image of Spark that has the command."""
+    chart = manifests.write_chart(place, artifacts.project())
+    helm = subprocess.check_output(["tests/setup/tools", "helm"], cwd=artifacts.ROOT, text=True)
+    image, _, tag = spark_image(version).rpartition(":")
+    values = ("--set", f"image={image},tag={tag},pullPolicy=Never,networkPolicy.enabled=true")
+    words = [helm.strip(), "template", "faro-serve", chart, "--namespace", NAMESPACE, *values]
+    return subprocess.check_output(words, text=True)
 
 
 class Service:
@@ -48,10 +46,7 @@ class Service:
 
     def deploy(self, place, version):
         self.ready.with_spark(version)
-        archive = manifests.write_manifests(place, artifacts.project())
-        with zipfile.ZipFile(archive) as opened:
-            opened.extractall(place)
-        self.cluster.kubectl("apply", "-k", overlay(place / "mine", place / "kubernetes", version))
+        self.cluster.apply(rendered(place, version))
         words = ("daemonset/faro-serve", "-n", NAMESPACE, "--timeout=60s")
         self.cluster.kubectl("rollout", "status", *words)
         found = self.cluster.get("pods", "-n", NAMESPACE, "-l", "app=faro-serve")["items"]
@@ -63,7 +58,8 @@ class Service:
 
     def remove(self):
         """With its pods, which have the socket of the next one."""
-        words = ("daemonset/faro-serve", "-n", NAMESPACE, "--cascade=foreground", "--wait")
+        what = ("daemonset/faro-serve", "networkpolicy/faro-serve")
+        words = (*what, "-n", NAMESPACE, "--cascade=foreground", "--wait")
         self.cluster.kubectl("delete", *words)
 
 

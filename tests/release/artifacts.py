@@ -3,17 +3,21 @@ function of their content, and checksums."""
 
 from __future__ import annotations
 
+import calendar
 import hashlib
 import os
 import re
+import stat
+import tarfile
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 # As in pom.xml (project.build.outputTimestamp).
 DATE = (2025, 1, 1, 0, 0, 0)
+EPOCH = calendar.timegm(DATE)
 POM = "{http://maven.apache.org/POM/4.0.0}"
 # Addresses under it are reserved (RFC 2606).
 PLACEHOLDER = ".example/"
@@ -94,8 +98,33 @@ def archive(path: Path, entries: dict[str, bytes], first: tuple[str, ...] = ()) 
             opened.writestr(entry, entries[name])
 
 
+def write_tar(out: BinaryIO, entries: dict[str, Path]) -> None:
+    """Writes files, links and folders by their names in it, in the order of these, as root's and of
+    one date: of a file's mode only whether it can be run counts."""
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for name, path in sorted(entries.items()):
+            entry = tarfile.TarInfo(name)
+            entry.mtime = EPOCH
+            mode = path.lstat().st_mode
+            entry.mode = 0o755 if stat.S_ISDIR(mode) or mode & 0o100 else 0o644
+            if path.is_symlink():
+                entry.type, entry.linkname = tarfile.SYMTYPE, str(path.readlink())
+                tar.addfile(entry)
+            elif path.is_dir():
+                entry.type = tarfile.DIRTYPE
+                tar.addfile(entry)
+            else:
+                entry.size = path.stat().st_size
+                with path.open("rb") as content:
+                    tar.addfile(entry, content)
+
+
 def digest(path: Path, algorithm: str) -> str:
-    return hashlib.new(algorithm, path.read_bytes()).hexdigest()
+    total = hashlib.new(algorithm)
+    with path.open("rb") as content:
+        while part := content.read(1 << 20):
+            total.update(part)
+    return total.hexdigest()
 
 
 def files_below(folder: Path) -> list[Path]:

@@ -1,25 +1,35 @@
-"""The manifests of docs/deployment as an archive: a base for kustomize, and pod templates."""
+"""The manifests of docs/deployment as an archive, and the chart of docker/ as Helm takes it."""
 
 from __future__ import annotations
 
+import gzip
+import re
 from pathlib import Path
 
-from artifacts import ROOT, Project, Wrong, archive
+from artifacts import EPOCH, ROOT, Project, Wrong, archive, files_below, write_tar
 
 SOURCE = ROOT / "docs" / "deployment" / "kubernetes"
-# What an overlay replaces.
-IMAGE = "REGISTRY/spark-faro"
+CHART = ROOT / "docker" / "faro-serve"
 
 
 def write_manifests(folder: Path, project: Project) -> Path:
     """faro-kubernetes-VERSION.zip, with one folder `kubernetes`."""
-    files = {path.name: path.read_bytes() for path in sorted(SOURCE.glob("*.yaml"))}
-    image = f"{IMAGE}:{project.version}"
-    for name, text in files.items():
-        for line in text.decode().splitlines():
-            if line.strip().startswith("image:") and line.split()[-1] != image:
-                raise Wrong(f"{name}: '{line.strip()}' is not {image}")
     target = folder / f"faro-kubernetes-{project.version}.zip"
     folder.mkdir(parents=True, exist_ok=True)
-    archive(target, {f"kubernetes/{name}": text for name, text in files.items()})
+    archive(target, {f"kubernetes/{p.name}": p.read_bytes() for p in SOURCE.glob("*.yaml")})
+    return target
+
+
+def write_chart(folder: Path, project: Project) -> Path:
+    """faro-serve-VERSION.tgz; `helm package` would write into it when it ran."""
+    stated = re.findall(
+        r'^(?:app)?[vV]ersion: "?([\w.-]+)', (CHART / "Chart.yaml").read_text(), re.M
+    )
+    if stated != [project.version] * 2:
+        raise Wrong(f"pom.xml says version {project.version}, {CHART.name}/Chart.yaml {stated}")
+    target = folder / f"{CHART.name}-{project.version}.tgz"
+    folder.mkdir(parents=True, exist_ok=True)
+    entries = {f"{CHART.name}/{p.relative_to(CHART).as_posix()}": p for p in files_below(CHART)}
+    with target.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=EPOCH) as out:
+        write_tar(out, entries)
     return target

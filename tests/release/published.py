@@ -6,11 +6,13 @@ import json
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import artifacts
+import oci
 import pytest
 import spark_home
 from artifacts import ROOT
@@ -138,6 +140,38 @@ def test_pip(site, installed, expected, record_property):
         PYSPARK_PYTHON=str(installed),
     )
     record_property("detail", check(result, expected))
+
+
+class TestImages:
+    """What is in the archives has the sums that they say, and runs on its own root file system."""
+
+    @pytest.fixture
+    def unpacked(self, request, tmp_path, version):
+        (archive,) = (RELEASE / "images").glob(f"{request.param}-{version}-*.tar")
+        image = oci.unpack(archive, tmp_path / "root")
+        yield image["config"], tmp_path / "root"
+        shutil.rmtree(tmp_path / "root")
+
+    def run(self, root, *words):
+        if os.geteuid() != 0:
+            pytest.skip("a root file system of its own needs root")
+        return subprocess.run(["chroot", root, *words], capture_output=True, text=True, check=True)
+
+    @pytest.mark.parametrize("unpacked", ["faro-serve"], indirect=True)
+    def test_faro_serve(self, unpacked, version):
+        config, root = unpacked
+        command = root / config["Entrypoint"][0].lstrip("/")
+        assert command.read_bytes() == (RELEASE / f"faro-{platform.machine()}").read_bytes()
+        assert self.run(root, *config["Entrypoint"], "--version").stdout == f"faro {version}\n"
+
+    @pytest.mark.parametrize("unpacked", ["faro-spark"], indirect=True)
+    def test_faro_spark(self, unpacked, version):
+        config, root = unpacked
+        (jar,) = RELEASE.glob(f"maven/**/faro-spark-{version}.jar")
+        assert (root / "opt/spark/jars/faro-spark.jar").read_bytes() == jar.read_bytes()
+        assert "SPARK_HOME=/opt/spark" in config["Env"]
+        said = self.run(root, "/opt/spark/bin/spark-submit", "--version")
+        assert "version 4.3.0" in said.stderr
 
 
 class TestCommand:

@@ -16,12 +16,15 @@ from pathlib import Path
 import artifacts
 import manifests
 import maven
+import oci
+import plan
 import pytest
 import wheel
 from artifacts import POM, ROOT
 
 JAR = ROOT / "dist" / "faro-spark.jar"
 FARO = JAR.with_name(f"faro-{platform.machine()}")
+MACHINE = oci.ARCHITECTURES[platform.machine()]
 # What Maven Central asks for.
 ASKED = [
     *("name", "description", "url", "licenses/license/name", "licenses/license/url"),
@@ -45,8 +48,24 @@ def write_all(folder: Path, project: artifacts.Project) -> Path:
     maven.write_repository(release / "maven", project, JAR, JAR.with_suffix(".cdx.json"), javadoc)
     wheel.write_wheel(release, project, JAR)
     manifests.write_manifests(release, project)
+    manifests.write_chart(release, project)
+    write_image(folder, release, project)
     artifacts.write_sums(release)
     return release
+
+
+def write_image(folder: Path, release: Path, project: artifacts.Project) -> None:
+    """That of `faro serve`, on a base of one file."""
+    (folder / "context").mkdir()
+    (folder / "motd").write_text("base\n")
+    (release / "images").mkdir()
+    with (folder / "base.tar").open("wb") as out:
+        artifacts.write_tar(out, {"etc/motd": folder / "motd"})
+    recipe = oci.recipe(oci.DOCKERFILES["faro-serve"])
+    context = oci.context_of("faro-serve", folder / "context" / "made", JAR, FARO)
+    layers = [oci.copied(context, *one) for one in recipe.copies]
+    target = release / "images" / f"faro-serve-{project.version}-{MACHINE}.tar"
+    oci.write_archive(target, project.version, folder / "base.tar", layers, recipe.config)
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +128,7 @@ def test_versions_that_differ_are_an_error(project, tmp_path):
     with pytest.raises(artifacts.Wrong, match=r"pom.xml says version .*, Cargo.toml 9\.9\.9"):
         artifacts.project(tmp_path)
     with pytest.raises(artifacts.Wrong, match=r"0\.0\.9"):
-        manifests.write_manifests(tmp_path, project._replace(version="0.0.9"))
+        manifests.write_chart(tmp_path, project._replace(version="0.0.9"))
 
 
 def test_pip_installs_the_wheel_and_python_finds_the_jar(release, tmp_path, project):
@@ -156,12 +175,78 @@ def test_the_command_needs_glibc_only(project):
     assert subprocess.check_output([FARO, "--version"], text=True) == f"faro {project.version}\n"
 
 
-def test_kustomize_finds_what_its_base_names(release, project):
-    with zipfile.ZipFile(release / f"faro-kubernetes-{project.version}.zip") as opened:
-        base = opened.read("kubernetes/kustomization.yaml").decode()
-        named = re.findall(r"^  - (\S+\.yaml)$", base, re.M)
-        assert named
-        assert {f"kubernetes/{name}" for name in named} <= set(opened.namelist())
+def test_an_image_is_read_back_and_its_entry_point_runs(release, tmp_path, project):
+    archive = release / "images" / f"faro-serve-{project.version}-{MACHINE}.tar"
+    image = oci.unpack(archive, tmp_path)
+    assert (image["architecture"], image["config"]["User"]) == (MACHINE, "185")
+    assert (tmp_path / "etc/motd").read_text() == "base\n"
+    command = [tmp_path / image["config"]["Entrypoint"][0].lstrip("/"), "--version"]
+    assert subprocess.check_output(command, text=True) == f"faro {project.version}\n"
+
+
+def test_certificates_do_not_say_when_they_were_imported(tmp_path):
+    """Java takes what is left."""
+    place, certificate = tmp_path / "store", str(tmp_path / "certificate")
+
+    def keytool(store, *words):
+        command = ["keytool", *words, "-storepass", "changeit", "-keystore", str(tmp_path / store)]
+        environment = {**os.environ, "TZ": "UTC", "LC_ALL": "C"}
+        return subprocess.check_output(command, text=True, env=environment)
+
+    keytool("keys", "-genkeypair", "-keyalg", "EC", "-alias", "own", "-dname", "CN=own")
+    keytool("keys", "-exportcert", "-alias", "own", "-file", certificate)
+    for name in ("first", "second"):
+        words = ("-importcert", "-noprompt", "-alias", name, "-file", certificate)
+        keytool("store", *words, "-storetype", "JKS")
+    store = place.read_bytes()
+    undated = oci.without_dates(store)
+    assert undated != store
+    assert len(undated) == len(store)
+    assert oci.without_dates(undated) == undated
+    place.write_bytes(undated)
+    listed = re.findall(r"^(\w+), Jan 1, 1970, trusted", keytool("store", "-list"), re.M)
+    assert sorted(listed) == ["first", "second"]
+
+
+def test_dockerfiles_are_read_whole(tmp_path):
+    cluster = oci.recipe(oci.DOCKERFILES["faro-spark"])
+    assert cluster.config["WorkingDir"] == "/var/spark"
+    assert cluster.config["Entrypoint"] == ["/usr/bin/tini", "--", "cluster"]
+    assert "SPARK_LOCAL_DIRS=/var/spark/local" in cluster.config["Env"]
+    assert (["faro-spark.jar"], "/opt/spark/jars/") in cluster.copies
+    assert any("openjdk-17-jre-headless" in command for command in cluster.commands)
+    other = tmp_path / "Dockerfile"
+    for line in ("FROM scratch", "ADD a b", "COPY --chown=1 a b", "COPY a b\nRUN true"):
+        other.write_text(f"{line}\n")
+        with pytest.raises(artifacts.Wrong, match="without an engine"):
+            oci.recipe(other)
+
+
+def test_a_dry_run_has_a_place_for_each_file(release, tmp_path, project, monkeypatch):
+    """Of the layout's release; `make release` does the same with its own."""
+    for step in plan.STEPS:
+        monkeypatch.delenv(step.variable, raising=False)
+    told = plan.dry_run(release, project)
+    names = [step.name for step in plan.STEPS]
+    assert re.findall(r"^  \d\. (\w+)", told, re.M) == names
+    assert names[-2:] == ["wheel", "maven"], "what cannot be taken back comes last"
+    assert all(f"{step.variable} is not set" in told for step in plan.STEPS)
+    # A host is the publisher's to name.
+    assert all(place.startswith("$FARO_") for place in re.findall(r"//(\S+)", told))
+    monkeypatch.setenv("FARO_CHARTS", "charts.test")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (tmp_path / "helm").write_text("")
+    (tmp_path / "helm").chmod(0o755)
+    assert re.search(r"\d\. chart, 1 of the files: ready\n", plan.dry_run(release, project))
+    extra = release / "surprise.bin"
+    extra.write_text("")
+    artifacts.write_sums(release)
+    try:
+        with pytest.raises(artifacts.Wrong, match=r"publishes surprise\.bin"):
+            plan.dry_run(release, project)
+    finally:
+        extra.unlink()
+        artifacts.write_sums(release)
 
 
 def test_sums_name_every_file_and_are_the_same_again(release, tmp_path, project):

@@ -14,6 +14,13 @@
 //   slow=MS       each creation, change and end of a queue pair, and each registration, takes so long
 //   hold=PATH      connecting a queue pair (RTR) waits while PATH is there, and makes PATH.held: a peer
 //                  whose neighbour is looked for
+//   ib             the ports are InfiniBand's, with the LID that is in the file /tmp/faro-lid, or the number of
+//                  their host: 1 for rxe1. The last byte of a LID is the host that it leads to. Only packets to a
+//                  LID of now, with all that the port wants (below), find their way. A change of addresses is told
+//                  as one of the LID. What sysfs says of the port: tests/softroce/infiniband
+//   grh            its packets need a global header (GRH), which they otherwise must not have
+//   pkey=N, sl=N   the place of the P_Key in its table, and the service level, that it wants
+//   retries        seven retries end, as a NIC's do; software RoCE takes them for endless
 //   log            the calls go to stderr
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,6 +30,7 @@
 // The headers' macros stand for several functions.
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova2
+#undef ibv_query_port
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,6 +69,8 @@ static struct ibv_mr *(*real_reg_mr_iova2)(struct ibv_pd *, void *, size_t, uint
 static int (*real_dereg_mr)(struct ibv_mr *);
 static int (*real_destroy_qp)(struct ibv_qp *);
 static int (*real_query_device)(struct ibv_context *, struct ibv_device_attr *);
+static int (*real_query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
+static int (*real_get_async_event)(struct ibv_context *, struct ibv_async_event *);
 
 // A command of the device's firmware.
 static void slow(void) {
@@ -83,6 +93,49 @@ static struct ibv_qp *create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *
   return real_create_qp(domain, wanted);
 }
 
+// The LID of a device's port.
+static uint16_t lid_of(struct ibv_context *context) {
+  int lid = atoi(context->device->name + strlen("rxe"));
+  FILE *file = fopen("/tmp/faro-lid", "r");
+  if (file) {
+    if (fscanf(file, "%d", &lid) != 1) lid = 0;
+    fclose(file);
+  }
+  return lid;
+}
+
+// Whether a value is the one that the list has behind NAME=; any is where it has none.
+static int is_wanted(const char *name, int value) {
+  const char *wanted = asked(name);
+  return !wanted || atoi(wanted) == value;
+}
+
+// Makes what an InfiniBand port understands one that the software device understands; 0: it does not
+// understand it.
+static int translated(struct ibv_qp *pair, struct ibv_qp_attr *wanted, int mask) {
+  if (mask & IBV_QP_PKEY_INDEX) {
+    // Faro has no pointer of its own there.
+    pair->qp_context = (void *)(uintptr_t)wanted->pkey_index;
+    wanted->pkey_index = 0;
+  }
+  if (mask & IBV_QP_AV) {
+    struct ibv_ah_attr *to = &wanted->ah_attr;
+    uint16_t own = lid_of(pair->context);
+    if (!is_wanted("pkey", (uintptr_t)pair->qp_context) || !is_wanted("sl", to->sl)) return 0;
+    if (to->is_global != (asked("grh") != NULL)) return 0;
+    // Before a change of LIDs all had others.
+    if (to->dlid >> 8 != own >> 8) return 0;
+    // The hosts are 10.77.0.N, which GID 1 stands for.
+    uint8_t gid[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 77, [14] = 0, [15] = to->dlid & 0xff};
+    memcpy(to->grh.dgid.raw, gid, sizeof gid);
+    to->grh.sgid_index = 1;
+    to->grh.hop_limit = 64;
+    to->is_global = 1;
+    to->sl = 0;
+  }
+  return 1;
+}
+
 static int modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *wanted, int mask) {
   const char *list = asked("hold");
   if (list && mask & IBV_QP_STATE && wanted->qp_state == IBV_QPS_RTR) {
@@ -94,12 +147,16 @@ static int modify_qp(struct ibv_qp *pair, struct ibv_qp_attr *wanted, int mask) 
       usleep(1000);
     }
   }
+  if (mask & IBV_QP_PKEY_INDEX) LOG("INIT: P_Key %u\n", wanted->pkey_index);
   if (mask & IBV_QP_STATE && wanted->qp_state == IBV_QPS_RTR) {
-    LOG("RTR: MTU %d, LID %u, global %u\n", wanted->path_mtu, wanted->ah_attr.dlid,
-        wanted->ah_attr.is_global);
+    LOG("RTR: MTU %d, LID %u, global %u, SL %u\n", wanted->path_mtu, wanted->ah_attr.dlid,
+        wanted->ah_attr.is_global, wanted->ah_attr.sl);
   }
+  struct ibv_qp_attr copy = *wanted;
+  if (asked("ib") && !translated(pair, &copy, mask)) return EINVAL;
+  if (asked("retries") && mask & IBV_QP_RETRY_CNT && copy.retry_cnt == 7) copy.retry_cnt = 6;
   slow();
-  return real_modify_qp(pair, wanted, mask);
+  return real_modify_qp(pair, &copy, mask);
 }
 
 static int destroy_qp(struct ibv_qp *pair) {
@@ -152,6 +209,26 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *fou
   return code;
 }
 
+static int query_port(struct ibv_context *context, uint8_t number, struct ibv_port_attr *found) {
+  int code = real_query_port(context, number, found);
+  if (asked("ib")) {
+    found->link_layer = IBV_LINK_LAYER_INFINIBAND;
+    found->lid = lid_of(context);
+    // RoCE's packets always have one.
+    found->flags &= ~IBV_QPF_GRH_REQUIRED;
+    if (asked("grh")) found->flags |= IBV_QPF_GRH_REQUIRED;
+  }
+  return code;
+}
+
+static int get_async_event(struct ibv_context *context, struct ibv_async_event *event) {
+  int code = real_get_async_event(context, event);
+  if (!code && asked("ib") && event->event_type == IBV_EVENT_GID_CHANGE) {
+    event->event_type = IBV_EVENT_LID_CHANGE;
+  }
+  return code;
+}
+
 void *dlvsym(void *library, const char *name, const char *version) {
   static void *(*real)(void *, const char *, const char *);
   if (!real) real = (void *(*)(void *, const char *, const char *))dlsym(RTLD_NEXT, "dlvsym");
@@ -180,6 +257,14 @@ void *dlvsym(void *library, const char *name, const char *version) {
   if (found && !strcmp(name, "ibv_dereg_mr")) {
     real_dereg_mr = found;
     return dereg_mr;
+  }
+  if (found && !strcmp(name, "ibv_query_port")) {
+    real_query_port = found;
+    return query_port;
+  }
+  if (found && !strcmp(name, "ibv_get_async_event")) {
+    real_get_async_event = found;
+    return get_async_event;
   }
   if (found && !strcmp(name, "ibv_query_device")) {
     real_query_device = found;

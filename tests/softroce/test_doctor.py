@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 DEVICES = "/dev/infiniband"
+HERE = Path(__file__).resolve().parent
 # A guest may have a small share of a processor; by default an exchange of blocks may take 5 s.
 PATIENT = ["--timeout", "60"]
 # As an executor's user: without the capability to lock memory, and to open what is root's.
@@ -246,10 +247,10 @@ def test_an_mtu_that_shrinks_while_a_host_serves(doctor, faro):
             server.kill()
 
 
-def registrations(faro, environment):
-    """The calls that register a slab, as the device is asked; the exchange must work."""
+def logged(faro, environment, *under):
+    """The calls of the device; the exchange must work."""
     ran = subprocess.run(
-        ["at", "h1", faro, "doctor", *PATIENT],
+        ["at", "h1", *under, faro, "doctor", *PATIENT],
         capture_output=True,
         text=True,
         check=False,
@@ -258,8 +259,14 @@ def registrations(faro, environment):
     )
     assert ran.returncode == 0, ran.stdout
     assert "RDMA on rxe1:1" in ran.stdout, ran.stdout
+    return ran.stderr
+
+
+def registrations(faro, environment):
+    """The calls that register a slab, as the device is asked."""
     slab = re.compile(r"^nic: (reg_mr\w*) of 16777216 bytes, access (0x[0-9a-f]+)$", re.M)
-    return {(name, int(access, 16)) for name, access in slab.findall(ran.stderr)}
+    found = slab.findall(logged(faro, environment))
+    return {(name, int(access, 16)) for name, access in found}
 
 
 def test_memory_is_registered_with_relaxed_ordering_where_it_is_known(faro, nic):
@@ -275,3 +282,40 @@ def test_a_device_that_is_slow(doctor, nic):
     result = doctor(environment=nic("slow=20"))
     assert result["exit_code"] == 0, not_ok(result)
     check(result, "verbs", "ok", "blocks pass")
+
+
+def test_an_infiniband_port(doctor, faro, nic):
+    """Its queue pairs have a full member's P_Key, and a global header where the port needs it."""
+    under = [HERE / "infiniband", "0x7fff,0x8001"]
+    result = doctor(under=under, environment=nic("ib"))
+    assert result["exit_code"] == 0, not_ok(result)
+    check(result, "choice", "ok", "rxe1:1, GID 1 10.77.0.1, P_Key 0x8001, because it has")
+    check(result, "verbs", "ok", "blocks pass")
+    for header, answers in [(0, "ib,log,pkey=1"), (1, "ib,log,pkey=1,grh")]:
+        calls = logged(faro, nic(answers), *under)
+        assert set(re.findall(r"^nic: INIT: (.*)$", calls, re.M)) == {"P_Key 1"}
+        to = set(re.findall(r"^nic: RTR: (.*)$", calls, re.M))
+        assert to == {f"MTU 5, LID 1, global {header}, SL 0"}
+
+
+def test_an_infiniband_port_of_a_limited_member(doctor, nic):
+    result = doctor(under=[HERE / "infiniband", "0x7fff,0x0001"], environment=nic("ib"))
+    assert result["exit_code"] == 1, result
+    check(result, "choice", "slower", "full member of a partition", "partitions.conf")
+
+
+def test_a_switch_with_a_smaller_mtu_than_both_hosts(doctor, faro, nic):
+    """Packets of the hosts' MTU do not pass the bridge's port; the message names their size."""
+    with subprocess.Popen(
+        ["at", "h2", faro, "doctor", "--serve"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            for _ in range(2):
+                server.stdout.readline()
+            subprocess.run(["ip", "link", "set", "dev", "port2", "mtu", "1500"], check=True)
+            result = doctor("--peer", "h2:7600", environment=nic("retries"))
+            check(result, "MTU", "ok", "4096")
+            check(result, "peer verbs", "slower", "packets of 4096 bytes and their headers?")
+        finally:
+            subprocess.run(["ip", "link", "set", "dev", "port2", "mtu", "4300"], check=True)
+            server.kill()

@@ -28,6 +28,7 @@ BEHIND = {"3.5.9": "sort"}
 # There map outputs are kept by a `faro serve`.
 WITH_SERVICE = {"4.3.0"}
 SERVICE = re.compile(r'<tr data-service="[^"]+" data-outputs="[1-9]\d*" data-blocks="[1-9]\d*">')
+FABRICS = ("verbs", "shm", "tcp")
 PROMETHEUS = "spark.metrics.conf.*.sink.prometheusServlet"
 
 
@@ -177,6 +178,15 @@ def history_page(address, alive):
         alive,
     )
     held(f"{address}/history/{app}/faro/")
+    # Programs read the same figures.
+    figures = json.loads(fetch(f"{address}/history/{app}/faro/json/"))
+    of_executors = {
+        one["executor"]: sum(one["counters"].get(f"remoteBytes.{f}", 0) for f in FABRICS)
+        for one in figures["executors"]
+        if one["executor"] != "driver"
+    }
+    assert of_executors == rows(page)
+    assert figures["shuffles"]
     return page
 
 

@@ -91,7 +91,7 @@ mod services;
 
 pub use command::{CommandAnswer, CommandError, CommandHandler, ReplySender};
 pub use config::{Config, FabricChoice, Security};
-pub use endpoint::{Endpoint, EndpointError};
+pub use endpoint::{rdma_port_counters, Endpoint, EndpointError};
 #[cfg(feature = "simulation")]
 pub use endpoint::{ManualEndpoint, Turn};
 pub use faro_fabric::verbs::VerbsOptions;

@@ -5,8 +5,8 @@
 //! lease for reading that is refused because readers have their share does not: the pages would go to
 //! other purposes.
 
-use crate::limits::{PEER_SHARE, PEER_SHARE_OF_FREE};
-use faro_fabric::EndpointId;
+use crate::limits::{PEER_SHARE, PEER_SHARE_OF_FREE, PIPED_SHARE};
+use faro_fabric::{EndpointId, FilePipe, FilePipes, PIPE_BYTES};
 use faro_pool::{lease_sizes, Account, Lease, Pool, PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
 use faro_region::ChunkCache;
 use faro_sync::{lock, HashMap};
@@ -76,6 +76,8 @@ pub(crate) enum NoLease {
 pub(crate) struct Memory {
     pub(crate) pool: Arc<Pool>,
     pub(crate) cache: Arc<ChunkCache>,
+    /// For bytes of files that are sent as they are.
+    pub(crate) pipes: Arc<FilePipes>,
     #[cfg(feature = "research")]
     pub(crate) regions: RegionMode,
     pub(crate) staging: Staging,
@@ -110,6 +112,7 @@ impl Memory {
         Arc::new(Self {
             pool,
             cache,
+            pipes: FilePipes::of_process(),
             #[cfg(feature = "research")]
             regions,
             staging,
@@ -150,6 +153,21 @@ impl Memory {
             .map_err(NoLease::Arena)?;
         lease.charge_to(charge);
         Ok(lease)
+    }
+
+    /// A pipe for bytes that are sent to the peer of that account; `None` if all are in use.
+    ///
+    /// # Errors
+    /// `HasItsShare`.
+    pub(crate) fn try_pipe_for(&self, account: &Arc<Account>) -> Result<Option<FilePipe>, NoLease> {
+        let share = self.share_of_a_peer().min(PIPED_SHARE);
+        let charge = account.charge(PIPE_BYTES as u64, share);
+        let charge = charge.ok_or(NoLease::HasItsShare)?;
+        let mut pipe = self.pipes.try_take();
+        if let Some(pipe) = &mut pipe {
+            pipe.charge_to(charge);
+        }
+        Ok(pipe)
     }
 
     /// Returns the maximum bytes of pages that may be in flight to one peer. A peer that takes none

@@ -223,7 +223,7 @@ fn a_request_goes_on(doom: Doom) {
     let progress = Progress::new(net, Arc::clone(&doomed), services, shared);
     let thread = std::thread::spawn(move || progress.run());
 
-    let first = queue.admit(peer, vec![block], timeout).unwrap();
+    let first = queue.admit(peer, vec![block], timeout, false).unwrap();
     // Kept: a request that is dropped is lost.
     let mut kept = Vec::new();
     let mut came = |what: &str| match tcp_commands.recv_timeout(timeout) {
@@ -244,7 +244,7 @@ fn a_request_goes_on(doom: Doom) {
     } else {
         assert_eq!(came("what was under way"), (first, FabricKind::Tcp));
     }
-    let second = queue.admit(peer, vec![block], timeout).unwrap();
+    let second = queue.admit(peer, vec![block], timeout, false).unwrap();
     assert_eq!(came("what is new"), (second, FabricKind::Tcp));
     queue.completions().take(0, 1, Duration::ZERO, &mut failed);
     assert!(failed.is_empty(), "no other caller gets an error");

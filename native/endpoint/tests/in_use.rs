@@ -50,6 +50,7 @@ fn asking(network: &VirtualNetwork, map: i64, answered: &Arc<AtomicBool>) -> Scr
                 let asked = Fetch {
                     deadline_ms: TIMEOUT.as_millis() as u32,
                     writes_only: false,
+                    reader_verifies: false,
                     buffers: Vec::new(),
                     blocks: vec![block(0, map, 0, 1)],
                 };

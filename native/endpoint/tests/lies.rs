@@ -71,10 +71,19 @@ fn written(buffer: u32, bytes: &[u8], last: bool) -> ToClient {
             buffer: buffer.into(),
             length: (bytes.len() as u32).into(),
             crc: crc32c(bytes).into(),
-            reserved: 0.into(),
+            unsummed: 0.into(),
         }],
         last,
     })
+}
+
+/// Returns the report of a buffer without a checksum.
+fn unsummed() -> ToClient {
+    let ToClient::DataWritten(mut report) = written(0, b"abc", true) else {
+        unreachable!();
+    };
+    (report.buffers[0].crc, report.buffers[0].unsummed) = (0.into(), 1.into());
+    ToClient::DataWritten(report)
 }
 
 fn say(stage: &mut Stage, peer: ConnectionId, id: u64, message: &ToClient) {
@@ -102,7 +111,11 @@ fn fetch_from_liar(
 #[test]
 fn a_server_that_lies_breaks_the_protocol() {
     let versions = || buffer(0xa5a5, 0, 4096);
-    let lies: [(&str, Vec<ToClient>); 9] = [
+    let lies: [(&str, Vec<ToClient>); 10] = [
+        (
+            "no checksum though nobody else verifies",
+            vec![response(&[3]), unsummed()],
+        ),
         ("response twice", vec![response(&[3]), response(&[3])]),
         ("offer twice", vec![plain_offer(3), plain_offer(3)]),
         ("offer after response", vec![response(&[3]), plain_offer(3)]),
@@ -244,6 +257,7 @@ impl Liar {
         let fetch = Fetch {
             deadline_ms: TIMEOUT.as_millis() as u32,
             writes_only: true,
+            reader_verifies: false,
             buffers,
             blocks,
         };
@@ -451,7 +465,7 @@ fn messages_about_nothing_are_dropped() {
                 buffer: 0.into(),
                 length: 4.into(),
                 crc: 0.into(),
-                reserved: 0.into(),
+                unsummed: 0.into(),
             }],
         }),
     ];

@@ -113,6 +113,7 @@ fn a_member_that_misbehaves_a_hundred_times_is_named_once() {
     let asked = Fetch {
         deadline_ms: TIMEOUT.as_millis() as u32,
         writes_only: false,
+        reader_verifies: false,
         buffers: Vec::new(),
         blocks: (0..200).map(|map| block(0, map, 0, 1)).collect(),
     };

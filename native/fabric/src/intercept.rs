@@ -55,7 +55,8 @@ impl<I: Intercept> InterceptedFabric<I> {
     }
 }
 
-// The methods that `Fabric` has a default for are forwarded too: the default is not the inner one's.
+// The methods that `Fabric` has a default for are forwarded too: the default is not the inner one's. Except for writes
+// from pipes: what is intercepted has its bytes in memory.
 impl<I: Intercept> Fabric for InterceptedFabric<I> {
     fn kind(&self) -> FabricKind {
         self.inner.kind()

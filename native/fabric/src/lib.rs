@@ -57,6 +57,7 @@
 
 pub mod diagnose;
 mod error;
+mod file_pipe;
 mod frame;
 mod identity;
 mod intercept;
@@ -71,11 +72,12 @@ pub mod tcp;
 pub mod verbs;
 
 pub use error::{CloseReason, FabricError, RejectedPost};
+pub use file_pipe::{FilePipe, FilePipes, NotPiped, PIPE_BYTES};
 pub use identity::{ConnectionId, EndpointId, Identity, OwnIdentity};
 pub use intercept::{Intercept, InterceptedFabric};
 pub use kind::FabricKind;
 pub use operations::{
-    Event, Exposure, Message, Outcome, Read, RemoteRange, RevokeStatus, Waker, Write,
+    Event, Exposure, Message, Outcome, PipeWrite, Read, RemoteRange, RevokeStatus, Waker, Write,
 };
 pub use peer_user::peer_user;
 
@@ -144,6 +146,18 @@ pub trait Fabric: Send {
     ) -> Result<(), RejectedPost<Message>>;
     /// Queues a one-sided write. Returns `TooLarge` if it is longer than the source after `offset`.
     fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>>;
+    /// Returns whether `write_pipe` takes writes to the peer of this connection.
+    fn takes_pipes(&mut self, _connection: ConnectionId) -> bool {
+        false
+    }
+    /// Queues a one-sided write of what a pipe holds. Returns `NotConnected` also if `takes_pipes` is false.
+    fn write_pipe(
+        &mut self,
+        connection: ConnectionId,
+        write: PipeWrite,
+    ) -> Result<(), RejectedPost<PipeWrite>> {
+        Err(RejectedPost::NotConnected(write, connection))
+    }
     /// Queues a one-sided read. Returns `TooLarge` if it is longer than the target.
     fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), RejectedPost<Read>>;
     /// Hands everything that is queued to the kernel or device, as far as it takes it, in as few calls

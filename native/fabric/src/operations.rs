@@ -1,6 +1,7 @@
 //! What goes into a fabric and comes out of it: messages, one-sided writes and reads, exposed memory, events.
 
 use crate::error::CloseReason;
+use crate::file_pipe::FilePipe;
 use crate::identity::{ConnectionId, EndpointId};
 use faro_pool::Lease;
 use std::sync::Arc;
@@ -83,6 +84,17 @@ pub struct Write {
     /// `Written` or from a later message), revoking is `Now` on every fabric. Later writes
     /// under the key may be refused.
     pub last: bool,
+}
+
+/// A one-sided write of all that a pipe holds, for which the same holds as for a [`Write`]. It is the last one under its
+/// key and has no immediate.
+pub struct PipeWrite {
+    /// Comes back in the event.
+    pub token: u64,
+    /// The bytes.
+    pub pipe: FilePipe,
+    /// The peer's memory to write to.
+    pub target: RemoteRange,
 }
 
 /// A one-sided read into a lease of this side.

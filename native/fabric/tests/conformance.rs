@@ -4,15 +4,19 @@
 
 mod front;
 
-use faro_conformance::{fabric_conformance, Bench, Site};
+use faro_conformance::{fabric_conformance, Bench, Rig, Site};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
-use faro_fabric::OwnIdentity;
+use faro_fabric::{
+    FilePipe, FilePipes, Outcome, OwnIdentity, PipeWrite, RejectedPost, Write, PIPE_BYTES,
+};
 use faro_pool::Pool;
 use faro_secure::Protection;
 use front::Front;
 use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
@@ -130,3 +134,119 @@ fabric_conformance!(
 );
 fabric_conformance!(tcp_sealed_behind_one_port, Tcp::sealed().behind_one_port());
 fabric_conformance!(shm, Shm);
+
+/// Returns a pipe with `bytes` bytes of a file, and those bytes.
+fn filled(pipes: &Arc<FilePipes>, bytes: usize) -> (FilePipe, Vec<u8>) {
+    let content: Vec<u8> = (0..bytes as u32 + 1000)
+        .map(|at| (at * 7 >> 3) as u8)
+        .collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &content).unwrap();
+    let mut pipe = pipes.try_take().unwrap();
+    pipe.fill(file.as_file().as_fd(), 1000, bytes).unwrap();
+    (pipe, content[1000..].to_vec())
+}
+
+/// They arrive in order with leases and messages, also where the socket takes a part at a time.
+#[test]
+fn writes_from_pipes_land_as_those_from_leases_do() {
+    let (mut rig, link) = Rig::pair(&Tcp::on("127.0.0.1"));
+    assert!(rig.fabric(0).takes_pipes(link.from.1));
+    let pipes = FilePipes::new();
+    let mut expected = Vec::new();
+    // The peer takes nothing until all are posted.
+    rig.sleep(1, true);
+    for token in 0..24 {
+        let length = [PIPE_BYTES, 70_001, 1][token as usize % 3];
+        let target = rig.writable(link.to, PIPE_BYTES, 0);
+        if token % 4 == 3 {
+            let source = Arc::new(rig.lease(0, PIPE_BYTES, token as u8));
+            expected.push((target, source.bytes()[..length].to_vec()));
+            let write = Write {
+                token,
+                source,
+                offset: 0,
+                length,
+                target,
+                immediate: None,
+                last: true,
+            };
+            rig.write(link.from, write);
+        } else {
+            let (pipe, bytes) = filled(&pipes, length);
+            expected.push((target, bytes));
+            let write = PipeWrite {
+                token,
+                pipe,
+                target,
+            };
+            assert!(rig.fabric(0).write_pipe(link.from.1, write).is_ok());
+        }
+        rig.step(0);
+    }
+    rig.sleep(1, false);
+    for token in 0..24 {
+        assert_eq!(rig.write_end(link.from, token), Outcome::Done);
+    }
+    rig.fence(link);
+    let piped: usize = [6, 6, 6]
+        .iter()
+        .zip([PIPE_BYTES, 70_001, 1])
+        .map(|(n, l)| n * l)
+        .sum();
+    assert_eq!(rig.counter(0, "piped_bytes"), piped as u64);
+    for (target, bytes) in expected {
+        let landed = rig.revoke(1, target.key);
+        assert!(landed.lease().bytes()[..bytes.len()] == bytes);
+    }
+    // All are empty again.
+    assert!(pipes.try_take().is_some());
+}
+
+/// What is sealed has to be in memory, and shm sends no bytes.
+#[test]
+fn other_connections_take_no_pipes() {
+    let benches: [&dyn Bench; 2] = [&Tcp::sealed(), &Shm];
+    for bench in benches {
+        let (mut rig, link) = Rig::pair(bench);
+        assert!(!rig.fabric(0).takes_pipes(link.from.1));
+        let (pipe, _) = filled(&FilePipes::new(), 10);
+        let target = rig.writable(link.to, PIPE_BYTES, 0);
+        let write = PipeWrite {
+            token: 1,
+            pipe,
+            target,
+        };
+        assert!(matches!(
+            rig.fabric(0).write_pipe(link.from.1, write),
+            Err(RejectedPost::NotConnected(..))
+        ));
+    }
+}
+
+#[test]
+fn a_connection_that_ends_lets_go_of_its_pipes() {
+    let (mut rig, link) = Rig::pair(&Tcp::on("127.0.0.1"));
+    let pipes = FilePipes::new();
+    rig.sleep(1, true);
+    let target = rig.writable(link.to, PIPE_BYTES, 0);
+    let mut token = 0;
+    while let Some(mut pipe) = pipes.try_take() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(PIPE_BYTES as u64).unwrap();
+        pipe.fill(file.as_fd(), 0, PIPE_BYTES).unwrap();
+        let write = PipeWrite {
+            token,
+            pipe,
+            target,
+        };
+        assert!(rig.fabric(0).write_pipe(link.from.1, write).is_ok());
+        token += 1;
+    }
+    rig.kill(1);
+    for token in 0..token {
+        rig.write_end(link.from, token);
+    }
+    let again: Vec<FilePipe> = std::iter::from_fn(|| pipes.try_take()).collect();
+    assert_eq!(again.len() as u64, token);
+}

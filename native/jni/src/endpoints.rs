@@ -6,7 +6,7 @@ use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
 use crate::throw::{EntryResult, Failure, TypedErrors};
-use faro_endpoint::{Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
+use faro_endpoint::{rdma_port_counters, Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
@@ -123,7 +123,7 @@ fn addresses(text: &str) -> EntryResult<Vec<IpAddr>> {
     text.lines().map(address).collect()
 }
 
-/// `Native.fetch`; a timeout of 0 is the endpoint's own.
+/// `Native.fetch`; a timeout of 0 is the endpoint's own. `verifies`: the reader verifies the blocks.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_Native_fetch<'local>(
     mut env: EnvUnowned<'local>,
@@ -133,6 +133,7 @@ pub extern "system" fn Java_io_faro_Native_fetch<'local>(
     blocks: JByteBuffer<'local>,
     count: jint,
     timeout_millis: jlong,
+    verifies: jboolean,
 ) -> jlong {
     env.with_env(|env| -> EntryResult<jlong> {
         let held = get(endpoint)?;
@@ -151,7 +152,11 @@ pub extern "system" fn Java_io_faro_Native_fetch<'local>(
             0 => held.request_timeout,
             millis => args::millis(millis),
         };
-        let request = held.endpoint.fetch(peer as u64, ids, timeout)?;
+        let (endpoint, peer) = (&held.endpoint, peer as u64);
+        let request = match verifies {
+            true => endpoint.fetch_to_verify(peer, ids, timeout)?,
+            false => endpoint.fetch(peer, ids, timeout)?,
+        };
         Ok(request as jlong)
     })
     .resolve::<TypedErrors>()
@@ -228,7 +233,7 @@ pub extern "system" fn Java_io_faro_Native_counters<'local>(
         for (name, value) in get(endpoint)?.endpoint.counters() {
             text.push_str(&format!("{name}={value}\n"));
         }
-        for (name, value) in memory::counters() {
+        for (name, value) in memory::counters().into_iter().chain(rdma_port_counters()) {
             text.push_str(&format!("{name}={value}\n"));
         }
         Ok(JString::new(env, text)?)

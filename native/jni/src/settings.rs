@@ -68,6 +68,9 @@ const SETTINGS: &[(&str, Setter)] = &[
     ("verbs.trafficClass", |c, v| {
         set(&mut c.verbs.traffic_class, within(v, 0, 255))
     }),
+    ("verbs.serviceLevel", |c, v| {
+        set(&mut c.verbs.service_level, within(v, 0, 15))
+    }),
     ("verbs.timeout", |c, v| {
         set(&mut c.verbs.timeout, within(v, 1, 31))
     }),
@@ -196,8 +199,8 @@ mod tests {
             "name=a=b\nfabric=shm\nbindAddress=::1\nadvertisedAddress=10.0.0.8\nport=65535\n\
              memory.limit=268435456\nmemory.idleRelease=1500\nrequest.timeout=2500\n\
              staging=onCommit\nexchange=rotated\nexchange.slice=5\nverbs.device=mlx5_0:1\n\
-             verbs.gidIndex=255\nverbs.trafficClass=104\nverbs.timeout=31\nverbs.retryCount=0\n\
-             verbs.rnrRetry=5\napplication=app-2026=1\nprotection=sealed",
+             verbs.gidIndex=255\nverbs.trafficClass=104\nverbs.serviceLevel=15\nverbs.timeout=31\n\
+             verbs.retryCount=0\nverbs.rnrRetry=5\napplication=app-2026=1\nprotection=sealed",
         );
         assert_eq!(config.name, "a=b");
         assert_eq!(config.fabric, FabricChoice::Shm);
@@ -213,6 +216,7 @@ mod tests {
         assert_eq!(config.verbs.device, Some("mlx5_0:1".parse().unwrap()));
         assert_eq!(config.verbs.gid_index, Some(255));
         assert_eq!(config.verbs.traffic_class, 104);
+        assert_eq!(config.verbs.service_level, 15);
         assert_eq!(config.verbs.timeout, 31);
         assert_eq!(config.verbs.retry_count, 0);
         assert_eq!(config.verbs.rnr_retry, 5);
@@ -243,6 +247,7 @@ mod tests {
             ("verbs.gidIndex=256", "'256' 0 to 255"),
             ("verbs.trafficClass=-1", "'-1' 0 to 255"),
             ("verbs.trafficClass=256", "'256' 0 to 255"),
+            ("verbs.serviceLevel=16", "'16' 0 to 15"),
             ("verbs.timeout=0", "'0' 1 to 31"),
             ("verbs.timeout=32", "'32' 1 to 31"),
             ("verbs.retryCount=8", "'8' 0 to 7"),

@@ -16,6 +16,7 @@ use crate::replica::Throttle;
 use crate::status::{ApplicationStatus, Figures, Status};
 use crate::store::{OpenFileCount, OutputRecords, StoredTotals};
 use faro_endpoint::Budget;
+use faro_fabric::verbs::port_counters;
 use faro_sync::{clock, lock, wait_timeout, Condvar, Mutex};
 use rustix::process::geteuid;
 use std::collections::HashMap;
@@ -508,6 +509,7 @@ impl Service {
         let mut totals = Totals::default();
         applications.iter().for_each(|(_, known)| totals.add(known));
         let (counters, copies) = (&self.counters, &self.copying.counts);
+        let [retransmits, out_of_sequence, not_ready] = port_counters();
         let figures = [
             ("applications", applications.len() as u64),
             ("executors", totals.executors),
@@ -534,6 +536,9 @@ impl Service {
             ("connections_passed_on_total", port.passed_on),
             ("connections_refused_total", port.refused),
             ("handshakes_failed_total", port.failed),
+            ("rdma_retransmits_total", retransmits),
+            ("rdma_out_of_sequence_total", out_of_sequence),
+            ("rdma_not_ready_total", not_ready),
         ];
         let figures = figures.into_iter();
         figures.map(|(name, value)| (name.into(), value)).collect()

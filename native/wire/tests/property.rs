@@ -65,12 +65,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn written_buffer()(buffer in any::<u32>(), length in 1..=u32::MAX, crc in any::<u32>()) -> WrittenBuffer {
+    fn written_buffer()(buffer in any::<u32>(), length in 1..=u32::MAX, sum in any::<Option<u32>>()) -> WrittenBuffer {
         WrittenBuffer {
             buffer: buffer.into(),
             length: length.into(),
-            crc: crc.into(),
-            reserved: 0.into(),
+            crc: sum.unwrap_or(0).into(),
+            unsummed: u32::from(sum.is_none()).into(),
         }
     }
 }
@@ -104,7 +104,7 @@ prop_compose! {
         buffers in prop::collection::vec(buffer(), 0..20),
         ranges in prop::collection::vec(range(), 1..10),
     ) -> Fetch {
-        Fetch { deadline_ms, writes_only: deadline_ms % 2 == 1, buffers, blocks: ranges.concat() }
+        Fetch { deadline_ms, writes_only: deadline_ms % 2 == 1, reader_verifies: deadline_ms % 4 > 1, buffers, blocks: ranges.concat() }
     }
 }
 

@@ -65,14 +65,17 @@ fn reserved_fields_must_be_zero() {
             "at {at}"
         );
     }
-    for at in [8 + 12, 8 + 28] {
-        let data_written = samples::data_written().encode();
-        assert_eq!(
-            bad_value(DataWritten::decode(&with(data_written, at, 7))),
-            reserved,
-            "at {at}"
-        );
-    }
+    // The first buffer has no checksum and one.
+    let data_written = samples::data_written().encode();
+    let both = with(data_written.clone(), 8 + 12, 1);
+    assert_eq!(
+        bad_value(DataWritten::decode(&both)),
+        ("reserved field", 0xdead_beef)
+    );
+    assert_eq!(
+        bad_value(DataWritten::decode(&with(data_written, 8 + 28, 7))),
+        ("unsummed of a written buffer", 7)
+    );
 }
 
 /// Decodes a `FETCH` of `count` blocks without buffers, whose ranges are `list`.
@@ -153,11 +156,18 @@ fn a_request_of_evenly_spaced_outputs_is_as_short_as_one_of_a_block() {
 #[test]
 fn unknown_flags_are_refused() {
     let fetch = samples::fetch().encode();
-    for flags in [2, 3, 1 << 31] {
+    for flags in [4, 7, 1 << 31] {
         let decoded = Fetch::decode(&with(fetch.clone(), 12, flags));
         assert_eq!(bad_value(decoded), ("flags of FETCH", u64::from(flags)));
     }
-    assert!(Fetch::decode(&with(fetch, 12, 1)).unwrap().writes_only);
+    let flags = |flags| {
+        let fetch = Fetch::decode(&with(fetch.clone(), 12, flags)).unwrap();
+        (fetch.writes_only, fetch.reader_verifies)
+    };
+    assert_eq!(
+        [1, 2, 3].map(flags),
+        [(true, false), (false, true), (true, true)]
+    );
 }
 
 #[test]

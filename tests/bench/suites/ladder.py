@@ -7,7 +7,7 @@ import links
 from ladder import DISK, TMPFS
 from results import Suite, Table, say
 
-SIDES = ["netty", "faro-tcp", "faro-shm", "free"]
+SIDES = ["netty", "faro-tcp", "faro-tcp-reader", "faro-shm", "free"]
 SECURE_SIDES = ["netty-ctr", "netty-gcm", "faro-sealed", "faro-tcp", "netty"]
 CLIENTS = (1, 4, 8, 16)
 FIGURES = ["blocks/s", "MB/s", "CPU µs/block", "CPU ms/MB"]

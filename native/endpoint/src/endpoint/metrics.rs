@@ -1,7 +1,20 @@
 //! The counters of an endpoint, by the names that Spark's metrics system shows.
 
 use super::Endpoint;
+use faro_fabric::verbs::port_counters;
 use std::sync::atomic::Ordering;
+
+/// Returns what the RDMA ports of this process count, by name. Beside [`Endpoint::counters`], because
+/// the device may be asked for it.
+#[must_use]
+pub fn rdma_port_counters() -> Vec<(&'static str, u64)> {
+    let names = [
+        "rdmaPort.retransmits",
+        "rdmaPort.outOfSequence",
+        "rdmaPort.notReady",
+    ];
+    names.into_iter().zip(port_counters()).collect()
+}
 
 impl Endpoint {
     /// Returns the counters by name, e.g. `remoteBlocks.tcp`.

@@ -10,6 +10,7 @@ mod start;
 pub use error::EndpointError;
 #[cfg(feature = "simulation")]
 pub use manual_endpoint::{ManualEndpoint, Turn};
+pub use metrics::rdma_port_counters;
 
 use crate::collective::{Dispatch, TeamMember};
 use crate::command::{CommandAnswer, CommandQueue};
@@ -91,6 +92,30 @@ impl Endpoint {
         blocks: &[BlockId],
         timeout: Duration,
     ) -> Result<u64, EndpointError> {
+        self.start_fetch(peer, blocks, timeout, false)
+    }
+
+    /// Like `fetch`, for a caller that verifies each block by checksums in it: the bytes may arrive without being checked
+    /// on the way.
+    ///
+    /// # Errors
+    /// As `fetch`.
+    pub fn fetch_to_verify(
+        &self,
+        peer: u64,
+        blocks: &[BlockId],
+        timeout: Duration,
+    ) -> Result<u64, EndpointError> {
+        self.start_fetch(peer, blocks, timeout, true)
+    }
+
+    fn start_fetch(
+        &self,
+        peer: u64,
+        blocks: &[BlockId],
+        timeout: Duration,
+        reader_verifies: bool,
+    ) -> Result<u64, EndpointError> {
         let max = MAX_BLOCKS as usize;
         if blocks.is_empty() || blocks.len() > max {
             return Err(EndpointError::BadRequest {
@@ -98,7 +123,9 @@ impl Endpoint {
                 max,
             });
         }
-        Ok(self.queue.admit(peer, blocks.to_vec(), timeout)?)
+        Ok(self
+            .queue
+            .admit(peer, blocks.to_vec(), timeout, reader_verifies)?)
     }
 
     /// Returns whether requests to the peer failed a short time ago, so that a new one is likely to

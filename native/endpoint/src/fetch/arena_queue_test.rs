@@ -376,7 +376,7 @@ impl QueueModel {
             buffer: served.next.into(),
             length: length.into(),
             crc: crc32c(&lease.bytes()[..length as usize]).into(),
-            reserved: 0.into(),
+            unsummed: 0.into(),
         };
         served.next += 1;
         let is_last = served.missing == 0;

@@ -6,7 +6,7 @@
 //!                                      └─▶ Pulling   the client reads from the server's pages
 //!
 //!  offered  |--buffer 0--|--buffer 1--|--buffer 2--|          capacity given to the server
-//!  arrived  |============|=======|                            bytes whose CRC agreed
+//!  arrived  |============|=======|                            bytes whose CRC agreed, if they have one
 //! ```
 
 use super::checksum::{ChecksumMismatch, RunningChecksum};
@@ -216,7 +216,8 @@ impl Attempt {
     /// Takes the buffer that the server says it has written, and checks its number and length.
     ///
     /// # Errors
-    /// Fails if the buffer is not the next one, or if the length is not what is left.
+    /// Fails if the buffer is not the next one, if the length is not what is left, or if there is no checksum and the
+    /// reader does not verify.
     pub(super) fn expect(&mut self, written: &WrittenBuffer) -> Result<OfferedBuffer, WireError> {
         let Phase::Writing(stream) = &self.phase else {
             let what = "DATA_WRITTEN before FETCH_RESPONSE or after READ_OFFER of request";
@@ -229,6 +230,12 @@ impl Attempt {
         };
         if written.buffer.get() != self.offered.first {
             return Err(not_next);
+        }
+        if written.sum().is_none() && !self.request.reader_verifies {
+            return Err(WireError::BadValue {
+                what: "unsummed of a buffer whose bytes nobody verifies",
+                got: 1,
+            });
         }
         let next = self.offered.queue.pop_front().ok_or(not_next)?;
         let length = u64::from(written.length.get());
@@ -246,14 +253,16 @@ impl Attempt {
     /// Takes the bytes of a buffer that `expect` accepted.
     ///
     /// # Errors
-    /// Fails if the checksum differs.
+    /// Fails if there is a checksum and it differs.
     pub(super) fn take(
         &mut self,
         lease: Lease,
         written: &WrittenBuffer,
     ) -> Result<(), ChecksumMismatch> {
         let length = written.length.get();
-        RunningChecksum::of(&lease.bytes()[..length as usize]).check(written.crc.get())?;
+        if let Some(sum) = written.sum() {
+            RunningChecksum::of(&lease.bytes()[..length as usize]).check(sum)?;
+        }
         match &mut self.phase {
             Phase::Writing(stream) | Phase::Pulling(stream, _) => stream.push(lease, length),
             Phase::Asked { .. } => {}

@@ -1,5 +1,5 @@
 //! The client's check of bytes: their CRC-32C as they arrived against the one as the server read
-//! them from its file. No block is handed out before.
+//! them from its file. No block is handed out before, unless its reader verifies it.
 
 use faro_wire::crc32c;
 

@@ -84,6 +84,7 @@ impl RequestQueue {
         peer: u64,
         blocks: Vec<BlockId>,
         idle_timeout: Duration,
+        reader_verifies: bool,
     ) -> Result<u64, AdmitError> {
         if self.is_closing() {
             return Err(AdmitError::Closed);
@@ -99,7 +100,8 @@ impl RequestQueue {
         self.counters.requests.add(1);
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let sink = Arc::clone(&self.sink);
-        let request = FetchRequest::new(id, endpoint, blocks, idle_timeout, sink);
+        let mut request = FetchRequest::new(id, endpoint, blocks, idle_timeout, sink);
+        request.reader_verifies = reader_verifies;
         self.send_all(self.scheduled.submit(endpoint, request));
         Ok(id)
     }

@@ -33,6 +33,8 @@ pub(crate) struct FetchRequest {
     pub(crate) idle_timeout: Duration,
     /// True if the server must write the bytes, because the pages that it offered had changed.
     pub(crate) writes_only: bool,
+    /// True if the caller verifies the blocks by checksums in them.
+    pub(crate) reader_verifies: bool,
     pub(crate) faults: RequestFaults,
     pub(crate) busy: BusyWait,
     /// True if an attempt's buffers were taken from its silent server and no bytes have arrived
@@ -66,6 +68,7 @@ impl FetchRequest {
             too_large: VecDeque::new(),
             idle_timeout,
             writes_only: false,
+            reader_verifies: false,
             faults: RequestFaults::default(),
             busy: BusyWait::default(),
             was_preempted: false,

@@ -117,6 +117,7 @@ impl FetchService {
         let fetch = Fetch {
             deadline_ms: u32::try_from(idle_timeout).unwrap_or(u32::MAX),
             writes_only: attempt.request.writes_only,
+            reader_verifies: attempt.request.reader_verifies,
             buffers: buffer.flatten().into_iter().collect(),
             blocks: attempt.request.wanted().to_vec(),
         };

@@ -19,3 +19,13 @@ pub use identity::OutputFiles;
 pub(crate) use index::LocateError;
 pub(crate) use output::{FileRange, Output};
 pub(crate) use questions::OutputAnswer;
+
+/// Opens the files of an output outside of a catalog.
+#[cfg(test)]
+pub(crate) fn open_for_test(files: &OutputFiles) -> Output {
+    let id = faro_wire::OutputId {
+        shuffle_id: 1,
+        map_id: 2,
+    };
+    Output::open(&stores::Stores::new(8, 64 << 20), id, files).unwrap()
+}

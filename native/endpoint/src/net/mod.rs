@@ -47,7 +47,7 @@ use accepted_connections::AcceptedConnections;
 use connections::PeerConnections;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Exposure, Fabric, FabricError, FabricKind, Message,
-    Read, RejectedPost, RemoteRange, RevokeStatus, Write,
+    PipeWrite, Read, RejectedPost, RemoteRange, RevokeStatus, Write,
 };
 use faro_pool::Lease;
 use faro_sync::clock;
@@ -137,6 +137,18 @@ impl Net {
     pub(crate) fn write(&mut self, connection: ConnectionId, write: Write) {
         self.idleness.used(connection);
         let post = Post::Write(write);
+        self.outbox.post(&mut *self.fabric, connection, post);
+    }
+
+    /// Returns whether `write_pipe` reaches the peer of this connection.
+    pub(crate) fn takes_pipes(&mut self, connection: ConnectionId) -> bool {
+        self.fabric.takes_pipes(connection)
+    }
+
+    /// Posts a write of what a pipe holds, like `write`.
+    pub(crate) fn write_pipe(&mut self, connection: ConnectionId, write: PipeWrite) {
+        self.idleness.used(connection);
+        let post = Post::PipeWrite(write);
         self.outbox.post(&mut *self.fabric, connection, post);
     }
 

@@ -5,13 +5,14 @@
 //! later ones wait behind it. What may wait is bounded by what may be posted at all: requests, and
 //! the window of writes of each job.
 
-use faro_fabric::{ConnectionId, Fabric, Message, RejectedPost, Write};
+use faro_fabric::{ConnectionId, Fabric, Message, PipeWrite, RejectedPost, Write};
 use faro_sync::HashMap;
 use std::collections::VecDeque;
 
 /// A message or a write.
 pub(super) enum Post {
     Write(Write),
+    PipeWrite(PipeWrite),
     Message(Message),
 }
 
@@ -70,6 +71,11 @@ fn try_post(fabric: &mut dyn Fabric, connection: ConnectionId, post: Post) -> Op
                 log::error!("a write of {bytes} bytes is above the bound of {limit}");
                 None
             }
+        },
+        Post::PipeWrite(write) => match fabric.write_pipe(connection, write) {
+            Err(RejectedPost::Full(write)) => Some(Post::PipeWrite(write)),
+            // A pipe holds less than any write may have.
+            Ok(()) | Err(RejectedPost::NotConnected(..) | RejectedPost::TooLarge(..)) => None,
         },
         Post::Message(message) => match fabric.send(connection, message) {
             Err(RejectedPost::Full(message)) => Some(Post::Message(message)),

@@ -2,8 +2,11 @@
 
 use crate::files::{FileRange, Output};
 use crate::memory::Memory;
+use faro_fabric::{FilePipe, NotPiped};
 use faro_region::Sleep;
 use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 /// Ranges of files, in the order of their blocks.
@@ -71,13 +74,7 @@ impl Content {
             let length = range.length.min((bytes.len() - done) as u64) as usize;
             let piece = &mut bytes[done..done + length];
             let read = output.read(&memory.cache, range.offset, piece, sleep);
-            let got = read.map_err(|error| Unread {
-                replaced: output.is_replaced(),
-                detail: format!(
-                    "{length} bytes at {} of a map output: {error}",
-                    range.offset
-                ),
-            })?;
+            let got = read.map_err(|error| unread(output, range, length, &error))?;
             if got < length {
                 return Ok(false);
             }
@@ -96,6 +93,39 @@ impl Content {
         Ok(true)
     }
 
+    /// Returns the mean length of the ranges that are not read yet, in bytes.
+    pub(super) fn mean_bytes(&self) -> u64 {
+        self.remaining / (self.ranges.len() as u64).max(1)
+    }
+
+    /// Fills a pipe with the next `bytes` bytes of the stream; may sleep. Returns false, and counts none as read, if they
+    /// cannot be sent that way.
+    pub(super) fn pipe(&mut self, pipe: &mut FilePipe, bytes: usize) -> Result<bool, Unread> {
+        let mut done = 0;
+        for (output, range) in self.ranges() {
+            let length = range.length.min((bytes - done) as u64) as usize;
+            let filled = match output.region().map(|region| region.open()) {
+                Some(Ok(open)) => pipe.fill(open.file().as_fd(), range.offset, length),
+                Some(Err(error)) => Err(NotPiped::Unread(error)),
+                None => return Ok(false),
+            };
+            match filled {
+                Ok(()) => {}
+                Err(NotPiped::Unsupported | NotPiped::Full) => return Ok(false),
+                Err(NotPiped::Unread(error)) => return Err(unread(output, range, length, &error)),
+            }
+            done += length;
+            if done == bytes {
+                break;
+            }
+        }
+        if done < bytes {
+            return Ok(false);
+        }
+        self.consume(done as u64);
+        Ok(true)
+    }
+
     /// Counts the first `bytes` bytes of the ranges as read.
     fn consume(&mut self, mut bytes: u64) {
         self.remaining -= bytes;
@@ -108,5 +138,15 @@ impl Content {
                 self.ranges.pop_front();
             }
         }
+    }
+}
+
+fn unread(output: &Output, range: &FileRange, length: usize, error: &io::Error) -> Unread {
+    Unread {
+        replaced: output.is_replaced(),
+        detail: format!(
+            "{length} bytes at {} of a map output: {error}",
+            range.offset
+        ),
     }
 }

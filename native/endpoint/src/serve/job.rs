@@ -2,15 +2,15 @@
 
 use super::content::{Content, Unread};
 use super::offer::{offer, ResidentSlice};
-use super::remote_buffers::{FilledBuffer, RemoteBuffers};
+use super::remote_buffers::{FilledBuffer, FilledSource, RemoteBuffers};
 use super::response::{respond, JobResult, NotNow};
-use super::turn_memory::TurnMemory;
+use super::turn_memory::{TurnBuffer, TurnMemory};
 use crate::files::{Output, OutputAnswer};
-use crate::limits::{MAX_LOOKUPS, PREFETCHED_BLOCKS, TURN_BUFFERS};
+use crate::limits::{MAX_LOOKUPS, PIPED_MEAN_BYTES, PREFETCHED_BLOCKS, TURN_BUFFERS};
 use crate::memory::{Memory, NoLease};
 use crate::net::EncodedMessage;
 use crate::quota_key::QuotaKey;
-use faro_pool::Account;
+use faro_pool::{Account, Lease};
 use faro_region::{Sleep, CHUNK_BYTES};
 use faro_sync::HashMap;
 use faro_wire::message::{Fetch, RemoteBuffer};
@@ -37,6 +37,8 @@ pub(crate) struct ServeJob {
     response: Option<EncodedMessage>,
     /// Never send READ_OFFER.
     writes_only: bool,
+    /// The reader verifies the bytes, and they may be sent from the page cache.
+    unsummed: bool,
     content: Content,
     buffers: RemoteBuffers,
     memory: TurnMemory,
@@ -69,7 +71,19 @@ pub(crate) enum JobTurn {
     Broken { detail: String },
 }
 
+/// Result of filling a place.
+enum FillResult {
+    /// With its checksum, unless the reader verifies the bytes.
+    Filled(FilledSource, Option<u32>),
+    /// The bytes are not in memory.
+    Cold(Lease),
+    /// The bytes cannot be sent by a pipe.
+    NoPipe,
+}
+
 impl ServeJob {
+    /// `takes_pipes`: the client's connection takes bytes from the page cache.
+    ///
     /// # Errors
     /// A buffer that no client of this version would offer.
     pub(crate) fn new(
@@ -77,6 +91,7 @@ impl ServeJob {
         peer: QuotaKey,
         account: Arc<Account>,
         fetch: Fetch,
+        takes_pipes: bool,
     ) -> Result<Self, WireError> {
         let mut job = Self {
             serial,
@@ -88,6 +103,7 @@ impl ServeJob {
             prepared: false,
             response: None,
             writes_only: fetch.writes_only,
+            unsummed: fetch.reader_verifies && takes_pipes,
             content: Content::default(),
             buffers: RemoteBuffers::default(),
             memory: TurnMemory::new(account),
@@ -169,6 +185,10 @@ impl ServeJob {
                 self.prepared = true;
                 self.response = Some(response.encoded);
                 (self.content, self.served) = (response.content, response.served);
+                let pipes = self.unsummed && self.content.mean_bytes() >= PIPED_MEAN_BYTES;
+                // Cheaper than to let the client read pages.
+                self.writes_only |= pipes;
+                self.memory.may_pipe(pipes);
                 None
             }
             Err(NotNow::Cold) => Some(JobTurn::Cold),
@@ -204,7 +224,7 @@ impl ServeJob {
     }
 
     /// Runs one turn: an offer to read, if the chunk cache has all of it, or up to `TURN_BUFFERS`
-    /// filled leases.
+    /// filled buffers.
     pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> JobTurn {
         if let Some(turn) = self.prepare(sleep) {
             return turn;
@@ -222,8 +242,8 @@ impl ServeJob {
                 break;
             };
             let length = self.remaining().min(length) as usize;
-            let mut lease = match self.memory.lease(length, memory) {
-                Ok(Some(lease)) => lease,
+            let place = match self.memory.take(length, memory, sleep) {
+                Ok(Some(place)) => place,
                 Ok(None) => {
                     starved = true;
                     break;
@@ -234,22 +254,24 @@ impl ServeJob {
                     }
                 }
             };
-            let bytes = &mut lease.bytes_mut()[..length];
-            match self.content.read(bytes, memory, sleep) {
-                Ok(true) => {}
-                Ok(false) if filled.is_empty() => {
+            let (source, sum) = match self.fill(place, length, memory, sleep) {
+                Ok(FillResult::Filled(source, sum)) => (source, sum),
+                Ok(FillResult::NoPipe) => {
+                    self.memory.may_pipe(false);
+                    continue;
+                }
+                Ok(FillResult::Cold(lease)) if filled.is_empty() => {
                     self.memory.keep(lease);
                     return JobTurn::Cold;
                 }
-                Ok(false) => break,
+                Ok(FillResult::Cold(_)) => break,
                 // Nothing was sent yet: restart with the new files.
                 Err(Unread { replaced: true, .. }) if self.response.is_some() => {
                     return self.look_up_again(filled);
                 }
                 Err(Unread { detail, .. }) => return JobTurn::Broken { detail },
-            }
-            let crc = crc32c(bytes);
-            filled.extend(self.buffers.fill(lease, length, crc));
+            };
+            filled.extend(self.buffers.fill(source, length, sum));
         }
         self.memory.clear();
         JobTurn::Filled {
@@ -257,6 +279,33 @@ impl ServeJob {
             filled,
             last: self.remaining() == 0,
             starved,
+        }
+    }
+
+    /// Fills a place with the next `length` bytes.
+    fn fill(
+        &mut self,
+        place: TurnBuffer,
+        length: usize,
+        memory: &Memory,
+        sleep: Sleep,
+    ) -> Result<FillResult, Unread> {
+        match place {
+            TurnBuffer::Pipe(mut pipe) => Ok(match self.content.pipe(&mut pipe, length)? {
+                true => FillResult::Filled(FilledSource::Pipe(pipe), None),
+                false => FillResult::NoPipe,
+            }),
+            TurnBuffer::Lease(mut lease) => {
+                let bytes = &mut lease.bytes_mut()[..length];
+                if !self.content.read(bytes, memory, sleep)? {
+                    return Ok(FillResult::Cold(lease));
+                }
+                let sum = (!self.unsummed).then(|| crc32c(bytes));
+                Ok(FillResult::Filled(
+                    FilledSource::Lease(Arc::new(lease)),
+                    sum,
+                ))
+            }
         }
     }
 
@@ -285,3 +334,7 @@ impl ServeJob {
         JobTurn::Cold
     }
 }
+
+#[cfg(test)]
+#[path = "job_test.rs"]
+mod tests;

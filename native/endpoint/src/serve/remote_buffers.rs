@@ -1,6 +1,7 @@
 //! The buffers of a client that a fetch may still write into.
 
 use crate::limits::{MAX_BUFFERS_HELD, TURN_BUFFERS};
+use faro_fabric::FilePipe;
 use faro_pool::{Lease, PAGE_BYTES};
 use faro_wire::message::{RemoteBuffer, WrittenBuffer};
 use faro_wire::WireError;
@@ -15,9 +16,15 @@ pub(super) struct RemoteBuffers {
     next: u32,
 }
 
-/// A lease filled for one buffer of the client.
+/// The bytes for one buffer of the client.
+pub(crate) enum FilledSource {
+    Lease(Arc<Lease>),
+    Pipe(FilePipe),
+}
+
+/// What was filled for one buffer of the client.
 pub(crate) struct FilledBuffer {
-    pub(crate) lease: Arc<Lease>,
+    pub(crate) source: FilledSource,
     pub(crate) target: RemoteBuffer,
     pub(crate) written: WrittenBuffer,
 }
@@ -60,19 +67,23 @@ impl RemoteBuffers {
         next.map(|target| u64::from(target.length.get()))
     }
 
-    /// Uses the next buffer for the first `length` bytes of a lease, whose checksum is `crc`.
-    pub(super) fn fill(&mut self, lease: Lease, length: usize, crc: u32) -> Option<FilledBuffer> {
+    /// Uses the next buffer for the first `length` bytes of `source`, whose checksum is `sum` if there is one.
+    pub(super) fn fill(
+        &mut self,
+        source: FilledSource,
+        length: usize,
+        sum: Option<u32>,
+    ) -> Option<FilledBuffer> {
         let target = self.waiting.pop_front()?;
         let written = WrittenBuffer {
             buffer: self.next.into(),
             length: (length as u32).into(),
-            crc: crc.into(),
-            reserved: 0.into(),
+            crc: sum.unwrap_or(0).into(),
+            unsummed: u32::from(sum.is_none()).into(),
         };
         self.next = self.next.wrapping_add(1);
-        let lease = Arc::new(lease);
         Some(FilledBuffer {
-            lease,
+            source,
             target,
             written,
         })

@@ -5,7 +5,7 @@ use super::exposed::ExposedPages;
 use super::job::{JobTurn, ServeJob};
 use super::memory_queue::MemoryQueue;
 use super::offer::ResidentSlice;
-use super::remote_buffers::FilledBuffer;
+use super::remote_buffers::{FilledBuffer, FilledSource};
 use super::served_fetches::{ServedFetch, ServedFetches};
 use super::stage::{Buffers, PermittedStep, Stage};
 use super::work::ReturnedWork;
@@ -18,7 +18,7 @@ use crate::memory::{Memory, NoLease, Staging};
 use crate::net::{ClosedConnection, EncodedMessage, Inbox, MessageSource, Net, ProgressService};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome, RemoteRange, Write};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome, PipeWrite, RemoteRange, Write};
 use faro_sync::{clock, HashMap};
 use faro_wire::message::{
     DataWritten, Failed, FailureCode, Fetch, MoreBuffers, ToClient, ToServer, WrittenBuffer,
@@ -101,7 +101,8 @@ impl ServeService {
         let wanted = Duration::from_millis(u64::from(fetch.deadline_ms));
         let idle_timeout = wanted.min(self.longest_wait);
         let account = self.memory.account_of(endpoint);
-        let job = match ServeJob::new(serial, peer, account, fetch) {
+        let takes_pipes = net.takes_pipes(connection);
+        let job = match ServeJob::new(serial, peer, account, fetch, takes_pipes) {
             Ok(job) => Box::new(job),
             Err(error) => {
                 self.fetches.abandon(endpoint, bytes);
@@ -389,21 +390,35 @@ impl ServeService {
         let mut buffers = Vec::with_capacity(count);
         for buffer in filled {
             buffers.push(buffer.written);
-            let write = Write {
-                token: serial,
-                source: buffer.lease,
-                offset: 0,
-                length: buffer.written.length.get() as usize,
-                target: RemoteRange {
-                    key: buffer.target.key.get(),
-                    offset: buffer.target.offset.get(),
-                    length: buffer.target.length.get(),
-                },
-                immediate: None,
-                // A buffer is filled once.
-                last: true,
+            let token = serial;
+            let target = RemoteRange {
+                key: buffer.target.key.get(),
+                offset: buffer.target.offset.get(),
+                length: buffer.target.length.get(),
             };
-            net.write(connection, write);
+            match buffer.source {
+                FilledSource::Lease(source) => {
+                    let write = Write {
+                        token,
+                        source,
+                        offset: 0,
+                        length: buffer.written.length.get() as usize,
+                        target,
+                        immediate: None,
+                        // A buffer is filled once.
+                        last: true,
+                    };
+                    net.write(connection, write);
+                }
+                FilledSource::Pipe(pipe) => {
+                    let write = PipeWrite {
+                        token,
+                        pipe,
+                        target,
+                    };
+                    net.write_pipe(connection, write);
+                }
+            }
         }
         self.schedule.posted(entry.endpoint, count);
         buffers

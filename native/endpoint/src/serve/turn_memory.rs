@@ -1,18 +1,39 @@
 //! The memory that a turn fills.
 
+use crate::limits::AT_ONCE_BYTES;
 use crate::memory::{Memory, NoLease};
+use faro_fabric::FilePipe;
 use faro_pool::{Account, Lease, PoolError};
+use faro_region::Sleep;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Leases for the next buffers of one job.
+/// A place for the bytes of one buffer.
+pub(super) enum TurnBuffer {
+    Lease(Lease),
+    /// Empty.
+    Pipe(FilePipe),
+}
+
+impl TurnBuffer {
+    fn has_room(&self, length: usize) -> bool {
+        match self {
+            Self::Lease(lease) => lease.capacity() >= length,
+            Self::Pipe(_) => true,
+        }
+    }
+}
+
+/// Places for the next buffers of one job.
 pub(super) struct TurnMemory {
     /// Account of the bytes on their way to the peer.
     account: Arc<Account>,
-    /// Memory for the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
-    reserved: VecDeque<Lease>,
+    /// Places for the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
+    reserved: VecDeque<TurnBuffer>,
     /// A turn may take memory of the arena: none waits for it.
     may_lease: bool,
+    /// Bytes may be sent from the page cache.
+    may_pipe: bool,
 }
 
 impl TurnMemory {
@@ -21,6 +42,7 @@ impl TurnMemory {
             account,
             reserved: VecDeque::new(),
             may_lease: false,
+            may_pipe: false,
         }
     }
 
@@ -29,14 +51,23 @@ impl TurnMemory {
         self.may_lease = may;
     }
 
-    /// Leases memory for buffers of these lengths, as much as there is now, without those that have some.
+    /// Allows or forbids pipes.
+    pub(super) fn may_pipe(&mut self, may: bool) {
+        self.may_pipe = may;
+        if !may {
+            self.reserved
+                .retain(|buffer| matches!(buffer, TurnBuffer::Lease(_)));
+        }
+    }
+
+    /// Reserves places for buffers of these lengths in a turn that may sleep, as many as there are now, without those that have some.
     ///
     /// # Errors
     /// There is none at all.
     pub(super) fn reserve(&mut self, lengths: Vec<usize>, memory: &Memory) -> Result<(), NoLease> {
         for length in lengths.into_iter().skip(self.reserved.len()) {
-            match memory.try_lease_for(length, &self.account) {
-                Ok(lease) => self.reserved.push_back(lease),
+            match self.find(length, memory, self.may_pipe) {
+                Ok(buffer) => self.reserved.push_back(buffer),
                 Err(_) if !self.reserved.is_empty() => break,
                 Err(none) => return Err(none),
             }
@@ -44,21 +75,34 @@ impl TurnMemory {
         Ok(())
     }
 
-    /// Leases memory for the next buffer.
-    pub(super) fn lease(
+    fn find(&self, length: usize, memory: &Memory, may_pipe: bool) -> Result<TurnBuffer, NoLease> {
+        if may_pipe && length as u64 > AT_ONCE_BYTES {
+            if let Some(pipe) = memory.try_pipe_for(&self.account)? {
+                return Ok(TurnBuffer::Pipe(pipe));
+            }
+        }
+        let lease = memory.try_lease_for(length, &self.account);
+        lease.map(TurnBuffer::Lease)
+    }
+
+    /// Takes a place for the next buffer; `None` if there is none.
+    pub(super) fn take(
         &mut self,
         length: usize,
         memory: &Memory,
-    ) -> Result<Option<Lease>, PoolError> {
+        sleep: Sleep,
+    ) -> Result<Option<TurnBuffer>, PoolError> {
         let reserved = self.reserved.pop_front();
-        if let Some(lease) = reserved.filter(|lease| lease.capacity() >= length) {
-            return Ok(Some(lease));
+        if let Some(buffer) = reserved.filter(|buffer| buffer.has_room(length)) {
+            return Ok(Some(buffer));
         }
         if !self.may_lease {
             return Ok(None);
         }
-        match memory.try_lease_for(length, &self.account) {
-            Ok(lease) => Ok(Some(lease)),
+        // Who fills a pipe may wait for a disk.
+        let may_pipe = self.may_pipe && sleep == Sleep::May;
+        match self.find(length, memory, may_pipe) {
+            Ok(buffer) => Ok(Some(buffer)),
             Err(NoLease::HasItsShare | NoLease::Arena(PoolError::Exhausted { .. })) => Ok(None),
             Err(NoLease::Arena(error)) => Err(error),
         }
@@ -66,10 +110,10 @@ impl TurnMemory {
 
     /// Keeps a lease that was not filled for the next buffer.
     pub(super) fn keep(&mut self, lease: Lease) {
-        self.reserved.push_front(lease);
+        self.reserved.push_front(TurnBuffer::Lease(lease));
     }
 
-    /// Returns what is reserved to the arena.
+    /// Returns what is reserved.
     pub(super) fn clear(&mut self) {
         self.reserved.clear();
     }

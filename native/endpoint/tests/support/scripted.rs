@@ -113,7 +113,7 @@ impl Stage {
                 buffer: (*buffer).into(),
                 length: (bytes.len() as u32).into(),
                 crc: (crc32c(bytes) ^ lie).into(),
-                reserved: 0.into(),
+                unsummed: 0.into(),
             })
             .collect();
         self.send(

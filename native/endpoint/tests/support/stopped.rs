@@ -76,6 +76,7 @@ impl StoppedPeer {
         let fetch = Fetch {
             deadline_ms,
             writes_only: true,
+            reader_verifies: false,
             buffers: self.buffers(pages),
             blocks: blocks.to_vec(),
         };

@@ -39,6 +39,9 @@ pub(super) fn fix(error: &VerbsError, interface: &str, names: &SettingNames) -> 
         VerbsError::InactivePorts { .. } => {
             format!("check the cable; ip link set dev {interface} up")
         }
+        VerbsError::LimitedMember { .. } => {
+            "in the subnet manager's partitions.conf, make the port a full member (=full)".to_owned()
+        }
         VerbsError::NoAddress { .. } => format!("ip address add IP/PREFIX dev {interface}"),
         VerbsError::NoneUsable { first, .. } => fix(first, interface, names),
         VerbsError::NoQueuePair { source, .. } if source.kind() == ErrorKind::OutOfMemory => {

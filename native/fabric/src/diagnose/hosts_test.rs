@@ -284,6 +284,28 @@ fn infiniband_without_a_subnet_manager() {
 }
 
 #[test]
+fn infiniband_of_a_limited_member() {
+    row(
+        "InfiniBand port that is a limited member of all its partitions (P_Keys below 0x8000)",
+        "TCP; names the partition table. Of several P_Keys the first of a full member is used",
+    );
+    let tree = HostTree::new("ib-limited");
+    tree.add(0, &Port::infiniband("mlx5_0", "4: ACTIVE"));
+    let key = |index: u32, key: &str| {
+        let table = "sys/class/infiniband/mlx5_0/ports/1/pkeys";
+        tree.put(&format!("{table}/{index}"), key);
+    };
+    key(0, "0x7fff");
+    key(1, "0x0000");
+    let findings = tree.rdma("10.0.0.5", None);
+    let why = "full member of a partition (P_Key 0x8000 and above): mlx5_0:1";
+    refuses(&findings, Severity::NoRdma, why, "partitions.conf");
+    key(1, "0x8005");
+    let findings = tree.rdma("10.0.0.5", None);
+    uses(&findings, "mlx5_0:1", "P_Key 0x8005, because");
+}
+
+#[test]
 fn efa() {
     row(
         "AWS with EFA, which has no reliable connections",
@@ -340,7 +362,7 @@ fn omni_path() {
 #[test]
 fn eight_rails() {
     row(
-        "eight RoCE NICs, Spark on the management network",
+        "eight RoCE NICs of eight networks, Spark on the management network",
         "uses the first in the order of numbers (mlx5_2 before mlx5_10); `spark.faro.verbs.device` takes a list or a subnet",
     );
     let tree = HostTree::new("eight-rails");
@@ -361,6 +383,56 @@ fn eight_rails() {
         "mlx5_10:1",
         "GID 3 10.10.0.5",
     );
+}
+
+#[test]
+fn rails_of_one_network() {
+    row(
+        "four RoCE NICs of one network, none with the executor's address",
+        "each executor takes another one; of the NICs on its NUMA node, if it may run on one node only",
+    );
+    let tree = HostTree::new("rails");
+    for number in 0..4 {
+        let (device, interface) = (format!("mlx5_{number}"), format!("rdma{number}"));
+        let address = format!("10.1.{number}.5");
+        tree.add(number, &Port::roce(&device, &interface, &address));
+        tree.interface(&interface, &address);
+        let node = (number / 2).to_string();
+        tree.put(
+            &format!("sys/class/infiniband/{device}/device/numa_node"),
+            &node,
+        );
+    }
+    // One of another network, which the others' peers may not reach.
+    tree.add(4, &Port::roce("mlx5_4", "rdma4", "10.2.0.5"));
+    tree.interface("rdma4", "10.2.0.5");
+    for (node, list) in [(0, "0-3"), (1, "4-7")] {
+        tree.put(&format!("sys/devices/system/node/node{node}/cpulist"), list);
+    }
+    let process = |number: u32, processors: &str| {
+        tree.put("proc/self/stat", &format!("{number} (java) S 1"));
+        let status = format!("Name:\tjava\nCpus_allowed_list:\t{processors}");
+        tree.put("proc/self/status", &status);
+        tree.rdma("172.16.0.4", None)
+    };
+    let equal = "one of 4 equal ports of its network";
+    for (number, device) in [
+        (0, "mlx5_0:1"),
+        (1, "mlx5_1:1"),
+        (6, "mlx5_2:1"),
+        (7, "mlx5_3:1"),
+    ] {
+        uses(&process(number, "0-7"), device, equal);
+    }
+    let near = "one of 4 equal ports of its network, on NUMA node 1 as this process";
+    for (number, device) in [(0, "mlx5_2:1"), (1, "mlx5_3:1"), (2, "mlx5_2:1")] {
+        uses(&process(number, "4-5"), device, near);
+    }
+    // A choice is a choice.
+    let findings = tree.rdma("10.1.3.5", None);
+    uses(&findings, "mlx5_3:1", "it has the address 10.1.3.5");
+    let findings = tree.rdma("172.16.0.4", Some("mlx5_1,mlx5_2"));
+    uses(&findings, "mlx5_1:1", "mlx5_1 was asked for");
 }
 
 #[test]

@@ -5,7 +5,8 @@ use super::memory::bytes;
 use super::{Finding, Host, Severity};
 use crate::verbs::device::{
     candidates, check_file, first_usable, library_file, locked, survey, try_device, DeviceChoice,
-    DevicePort, HardwareCounters, HostAddresses, Limits, OwnAddress, ProbedDevice, QUEUE_BYTES,
+    DevicePort, HardwareCounters, HostAddresses, Limits, OwnAddress, ProbedDevice, ProcessPlace,
+    QUEUE_BYTES,
 };
 use crate::verbs::VerbsError;
 
@@ -53,6 +54,7 @@ fn choices(host: &Host<'_>, ports: &[DevicePort]) -> Result<Vec<DeviceChoice>, V
     let own = OwnAddress {
         ip: host.near,
         host: &HostAddresses::of(host.root),
+        process: ProcessPlace::of(host.root),
     };
     candidates(ports, host.options, own)
 }
@@ -159,10 +161,9 @@ fn port(port: &DevicePort) -> Finding {
 
 fn choice(chosen: &DeviceChoice) -> Finding {
     let message = format!(
-        "{}, GID {} {}, because {}",
+        "{}, {}, because {}",
         chosen.name(),
-        chosen.gid.index,
-        chosen.gid.ip(),
+        chosen.address(),
         chosen.why
     );
     Finding::good("choice", message)

@@ -3,12 +3,22 @@
 //! The queue's memory is reused, so that a write costs no allocation.
 
 use super::outgoing::{Descriptor, DeviceOperation, Frame, FrameTail, SendCompletion};
-use crate::Outcome;
+use crate::{FilePipe, Outcome};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 /// Number of slices of one gathered send.
 pub(crate) const SLICES: usize = 256;
+
+/// The next bytes of a queue, in the slices that they were gathered in.
+pub(crate) struct Gathered<'q> {
+    /// Slices that are used.
+    pub(crate) used: usize,
+    pub(crate) bytes: usize,
+    pub(crate) descriptor: Option<&'q Descriptor>,
+    /// The bytes of a pipe follow.
+    pub(crate) before_pipe: bool,
+}
 
 /// The queue of one connection.
 #[derive(Default)]
@@ -38,15 +48,11 @@ impl Outbound {
         frames + tails.sum::<usize>()
     }
 
-    /// Returns the next bytes, in as many slices as one call takes, as `(slices used, bytes,
-    /// descriptor)`. A descriptor belongs to the first byte of a call, so a frame with one starts a
-    /// call.
-    pub(crate) fn gather<'q>(
-        &'q self,
-        slices: &mut [IoSlice<'q>; SLICES],
-    ) -> (usize, usize, Option<&'q Descriptor>) {
+    /// Returns the next bytes up to a pipe, in as many slices as one call takes. A descriptor belongs
+    /// to the first byte of a call, so a frame with one starts a call.
+    pub(crate) fn gather<'q>(&'q self, slices: &mut [IoSlice<'q>; SLICES]) -> Gathered<'q> {
         let (mut used, mut total, mut skip) = (0, 0, self.sent);
-        let mut descriptor = None;
+        let (mut descriptor, mut before_pipe) = (None, false);
         for frame in &self.frames {
             if used + 2 > SLICES {
                 break;
@@ -67,8 +73,30 @@ impl Outbound {
                     total += part.len();
                 }
             }
+            if matches!(frame.tail, FrameTail::Pipe { .. }) {
+                before_pipe = true;
+                break;
+            }
         }
-        (used, total, descriptor)
+        Gathered {
+            used,
+            bytes: total,
+            descriptor,
+            before_pipe,
+        }
+    }
+
+    /// Returns the pipe whose bytes are next.
+    pub(crate) fn next_pipe(&mut self) -> Option<&mut FilePipe> {
+        let sent = self.sent;
+        let frame = self.frames.front_mut()?;
+        let inline = frame.inline().len();
+        match &mut frame.tail {
+            FrameTail::Pipe { pipe, length } if (inline..inline + *length).contains(&sent) => {
+                Some(pipe)
+            }
+            _ => None,
+        }
     }
 
     /// Notes that the kernel (or a segment) took `bytes` bytes. Call [`Self::pop_sent`] until it

@@ -2,7 +2,7 @@
 //! one run of bytes behind it: a message's body, or part of a lease, which is sent from where it
 //! lies.
 
-use crate::{Outcome, RemoteRange, Write};
+use crate::{FilePipe, Outcome, RemoteRange, Write};
 use faro_pool::Lease;
 use faro_wire::{crc32c, header::HEADER_BYTES, FrameHeader};
 use std::os::fd::AsFd;
@@ -22,6 +22,11 @@ pub(crate) enum FrameTail {
     Lease {
         source: Arc<Lease>,
         offset: usize,
+        length: usize,
+    },
+    /// Bytes of files, which this process never sees. Only on connections that send no records.
+    Pipe {
+        pipe: FilePipe,
         length: usize,
     },
     /// No bytes: an operation for the device, in order with the frames around it.
@@ -153,11 +158,17 @@ impl Frame {
 }
 
 impl FrameTail {
-    fn length(&self) -> usize {
+    /// Returns the tail of all that `pipe` holds.
+    pub(crate) fn pipe(pipe: FilePipe) -> Self {
+        let length = pipe.held();
+        Self::Pipe { pipe, length }
+    }
+
+    pub(crate) fn length(&self) -> usize {
         match self {
             Self::Nothing | Self::Work(_) => 0,
             Self::Bytes(bytes) => bytes.len(),
-            Self::Lease { length, .. } => *length,
+            Self::Lease { length, .. } | Self::Pipe { length, .. } => *length,
         }
     }
 
@@ -165,14 +176,14 @@ impl FrameTail {
     pub(super) fn bytes_held(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::Nothing | Self::Work(_) | Self::Lease { .. } => 0,
+            Self::Nothing | Self::Work(_) | Self::Lease { .. } | Self::Pipe { .. } => 0,
         }
     }
 
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         match self {
-            Self::Nothing | Self::Work(_) => &[],
+            Self::Nothing | Self::Work(_) | Self::Pipe { .. } => &[],
             Self::Bytes(bytes) => bytes,
             Self::Lease {
                 source,

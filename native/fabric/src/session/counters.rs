@@ -19,6 +19,8 @@ counters! {
     /// Bytes handed to the kernel, headers included; for shm also those that peers took from slabs
     /// of this side.
     bytes_out,
+    /// Those of `bytes_out` that went from a pipe, which no thread has copied.
+    piped_bytes,
     /// Complete frames received.
     frames_in,
     /// Complete frames handed to the kernel.

@@ -1,10 +1,13 @@
 //! The caller's operations on an open connection: messages, writes, reads and exposures.
 
 use super::connection::{Common, FabricConnection};
+use super::payload;
 use super::state::PendingRead;
 use super::transport::{Datapath, ExposeError};
 use crate::frame::outgoing::{Frame, SendCompletion};
-use crate::{CloseReason, ConnectionId, Exposure, Message, Read, RejectedPost, RemoteRange, Write};
+use crate::{
+    CloseReason, ConnectionId, Exposure, Message, PipeWrite, Read, RejectedPost, RemoteRange, Write,
+};
 use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
 
 /// An open connection with the state that it shares; `None` if it is not open.
@@ -43,6 +46,33 @@ pub(crate) fn write<D: Datapath>(
         return Err(RejectedPost::Full(write));
     }
     driver.post_write(&mut cx, state, write);
+    Ok(())
+}
+
+/// See [`crate::Fabric::takes_pipes`].
+pub(crate) fn takes_pipes<D: Datapath>(open: OpenConnection<'_, D>) -> bool {
+    open.is_some_and(|(open, _)| has_pipes(open))
+}
+
+fn has_pipes<D: Datapath>(connection: &FabricConnection<D>) -> bool {
+    // Records are sealed in memory.
+    D::TAKES_PIPES && !connection.sends_records()
+}
+
+/// See [`crate::Fabric::write_pipe`].
+pub(crate) fn write_pipe<D: Datapath>(
+    open: OpenConnection<'_, D>,
+    connection: ConnectionId,
+    write: PipeWrite,
+) -> Result<(), RejectedPost<PipeWrite>> {
+    let Some((open, common)) = open.filter(|(open, _)| has_pipes(open)) else {
+        return Err(RejectedPost::NotConnected(write, connection));
+    };
+    let mut cx = open.context(&mut common.shared);
+    if !cx.admit(write.pipe.held()) {
+        return Err(RejectedPost::Full(write));
+    }
+    payload::post_pipe(&mut cx, write);
     Ok(())
 }
 

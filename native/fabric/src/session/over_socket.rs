@@ -17,6 +17,7 @@ use crate::CloseReason;
 use faro_secure::OVERHEAD_BYTES;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::ops::Range;
+use std::os::fd::AsFd as _;
 
 /// Result of a turn.
 pub(crate) enum SocketTurn {
@@ -209,14 +210,26 @@ pub(crate) fn send<D: Datapath>(
             return Ok(());
         }
         cx.shared.counters.send_calls += 1;
-        let mut slices = [IoSlice::new(&[]); SLICES];
-        let (used, total, descriptor) = cx.session.outbound.gather(&mut slices);
-        let descriptor = descriptor.map(|descriptor| descriptor.as_fd());
-        match connection.socket.send(&slices[..used], descriptor) {
+        let (taken, all) = if let Some(pipe) = cx.session.outbound.next_pipe() {
+            let taken = pipe.send(connection.socket.as_fd());
+            cx.shared.counters.piped_bytes += *taken.as_ref().unwrap_or(&0) as u64;
+            // A short one has more reasons than a full socket.
+            (taken, None)
+        } else {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let next = cx.session.outbound.gather(&mut slices);
+            let (slices, socket) = (&slices[..next.used], &mut connection.socket);
+            let taken = match next.before_pipe {
+                true => socket.send_before_pipe(slices),
+                false => socket.send(slices, next.descriptor.map(|descriptor| descriptor.as_fd())),
+            };
+            (taken, Some(next.bytes))
+        };
+        match taken {
             Ok(sent) => {
                 budget = budget.saturating_sub(sent);
                 cx.shared.counters.bytes_out += sent as u64;
-                connection.writable = sent == total;
+                connection.writable = all.is_none_or(|all| sent == all);
                 cx.sent(sent);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.writable = false,

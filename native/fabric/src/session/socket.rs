@@ -1,5 +1,6 @@
 //! The sockets of connections, and the two system calls of the datapath.
 
+use rustix::net::SendFlags;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,6 +18,10 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
         slices: &[IoSlice<'_>],
         descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<usize>;
+    /// Sends several slices once, before bytes of a pipe.
+    fn send_before_pipe(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.send(slices, None)
+    }
     /// Returns whether a started connect is done; an error if it failed.
     fn connect_finished(&self) -> io::Result<bool>;
     /// Ends one or both directions.
@@ -25,13 +30,17 @@ pub(crate) trait Socket: mio::event::Source + AsFd + Send {
 
 /// Calls `sendmsg` with several slices. Never raises SIGPIPE, because a peer that left must not end
 /// the JVM.
-pub(crate) fn gather(fd: BorrowedFd<'_>, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+pub(crate) fn gather(
+    fd: BorrowedFd<'_>,
+    slices: &[IoSlice<'_>],
+    flags: SendFlags,
+) -> io::Result<usize> {
     let mut control = rustix::net::SendAncillaryBuffer::default();
     Ok(rustix::net::sendmsg(
         fd,
         slices,
         &mut control,
-        rustix::net::SendFlags::NOSIGNAL,
+        SendFlags::NOSIGNAL | flags,
     )?)
 }
 

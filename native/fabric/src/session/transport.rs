@@ -83,6 +83,8 @@ pub(crate) trait Datapath: Transport {
     type CloseState: Send;
     /// Bytes of the buffer that frames are received into.
     const STAGING_BYTES: usize;
+    /// Bytes of files can go from a pipe to a socket of this fabric.
+    const TAKES_PIPES: bool = false;
 
     /// Handles the head of a payload of `length` bytes (only for kinds of `BodyShape::Headed`).
     fn on_head(

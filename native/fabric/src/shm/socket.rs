@@ -89,7 +89,7 @@ impl Socket for ShmSocket {
         descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<usize> {
         let Some(descriptor) = descriptor else {
-            return socket::gather(self.stream.as_fd(), slices);
+            return socket::gather(self.stream.as_fd(), slices, SendFlags::empty());
         };
         let descriptors = [descriptor];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

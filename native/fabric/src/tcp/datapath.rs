@@ -38,6 +38,7 @@ impl Datapath for Tcp {
     type CloseState = ();
     /// Many small frames per system call.
     const STAGING_BYTES: usize = 64 << 10;
+    const TAKES_PIPES: bool = true;
 
     fn on_head(
         &mut self,

@@ -12,6 +12,7 @@ use crate::reactor::unauthenticated::Origin;
 use crate::session::socket::{self, Socket};
 use crate::FabricError;
 use mio::net::{TcpListener, TcpStream};
+use rustix::net::SendFlags;
 use socket2::{Domain, Protocol, SockRef, Type};
 use std::io::{self, IoSlice, IoSliceMut, Read};
 use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
@@ -150,7 +151,12 @@ impl Socket for TcpStream {
         slices: &[IoSlice<'_>],
         _descriptor: Option<BorrowedFd<'_>>,
     ) -> io::Result<usize> {
-        socket::gather(self.as_fd(), slices)
+        socket::gather(self.as_fd(), slices, SendFlags::empty())
+    }
+
+    fn send_before_pipe(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        // Otherwise the head of each write would be a packet of its own.
+        socket::gather(self.as_fd(), slices, SendFlags::MORE)
     }
 
     fn connect_finished(&self) -> io::Result<bool> {

@@ -2,9 +2,9 @@
 //! Afterwards it carries no bytes; its end means that the peer is gone.
 
 use super::connect_threads::{ConnectJob, ConnectResult};
-use super::device;
+use super::device::{LinkLayer, PortAddress, Remote};
 use super::driver::{QueuePairLink, Verbs};
-use super::frames::{QpInfo, SEGMENT_BYTES};
+use super::frames::{QpInfo, NEEDS_GRH, SEGMENT_BYTES};
 use super::queue_pair::{QueuePairConnection, MAX_CREDITS};
 use crate::frame::bodies::Layout;
 use crate::frame::outgoing::Frame;
@@ -47,7 +47,9 @@ pub(super) fn introduce(cx: &mut Context<'_>, made: &QueuePairConnection) {
         reads: made.queue.depth().reads,
         receives: made.ring_size().into(),
         segment_bytes: (SEGMENT_BYTES as u32).into(),
-        reserved: 0.into(),
+        link: address.link.map_or(0, |link| link as u8),
+        flags: if address.needs_grh { NEEDS_GRH } else { 0 },
+        partition: address.partition.into(),
     };
     cx.push(Frame::small(kind::QP_INFO, 0, body.as_bytes()));
 }
@@ -79,16 +81,26 @@ pub(super) fn on_qp_info(
             body.queue_pair.get(),
         );
     }
+    let address = PortAddress {
+        link: LinkLayer::of(body.link),
+        gid: body.gid,
+        lid: body.lid.get(),
+        mtu: body.mtu,
+        partition: body.partition.get(),
+        needs_grh: body.flags & NEEDS_GRH != 0,
+    };
+    let unable = |detail| CloseReason::Unable { detail };
+    let device = &driver.context().map_err(unable)?.device;
+    let agrees = device.address().check_peer(&address);
+    agrees.map_err(|error| unable(error.to_string()))?;
     let mut own = match link.take() {
         Some(made) => made,
         None => make_queue_pair(driver, cx)?,
     };
-    let remote = device::Remote {
-        gid: body.gid,
-        lid: body.lid.get(),
+    let remote = Remote {
+        address,
         qp: body.queue_pair.get(),
         psn: body.psn.get() & PSN_MASK,
-        mtu: body.mtu,
         reads: body.reads,
     };
     own.credits = receives;

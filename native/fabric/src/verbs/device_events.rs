@@ -3,7 +3,7 @@
 use super::device::{AsyncEvent, VerbsError};
 use super::driver::{device_is_lost, Verbs};
 use crate::reactor::driver::{DeviceLost, DeviceReport};
-use crate::{CloseReason, FabricError};
+use crate::{CloseReason, ConnectionId, FabricError};
 use std::time::{Duration, Instant};
 
 /// A peer answers REVOKE within this time, or its connection is closed.
@@ -21,11 +21,12 @@ pub(super) fn lost(what: &str) -> DeviceLost {
 }
 
 /// Takes the events that the device has for its user.
-pub(super) fn take(driver: &Verbs) -> Vec<DeviceReport> {
+pub(super) fn take(driver: &mut Verbs) -> Vec<DeviceReport> {
     let mut reports = Vec::new();
-    let Some(context) = &driver.context else {
+    let Some(context) = &mut driver.context else {
         return reports;
     };
+    let mut may_have_moved = None;
     while let Some(event) = context.device.next_async() {
         match event {
             AsyncEvent::QueuePair {
@@ -46,13 +47,34 @@ pub(super) fn take(driver: &Verbs) -> Vec<DeviceReport> {
                 "verbs: {what}; requests wait for the device's retries and then use TCP; check \
                  the cable or `ip link`"
             ),
-            AsyncEvent::Port { up: true, what } => log::info!("verbs: {what}"),
+            AsyncEvent::Port { up: true, what } => {
+                log::info!("verbs: {what}");
+                may_have_moved = Some(what);
+            }
+            AsyncEvent::Subnet { what } => {
+                if !context.device.has_its_partition() {
+                    reports.push(DeviceReport::Lost(lost("its partition (P_Key) changed")));
+                    break;
+                }
+                may_have_moved = Some(what);
+            }
             AsyncEvent::QueuePair { what, .. } | AsyncEvent::Other { what } => {
                 log::debug!("verbs: {what}");
             }
             // The GID table may change after this event; `check` reads it regularly.
             AsyncEvent::Gids => {}
         }
+    }
+    let moved = may_have_moved.and_then(|what| Some((what, context.new_lid()?)));
+    if let Some((what, [old, new])) = moved {
+        let detail = format!("the port's LID changed from {old} to {new} ({what})");
+        log::info!("verbs: {detail}; its connections are made anew");
+        let broken = |connection: &ConnectionId| {
+            let detail = detail.clone();
+            DeviceReport::Broken(*connection, CloseReason::Lost { detail })
+        };
+        // A peer's packets go to the old one.
+        reports.extend(driver.numbers.values().map(broken));
     }
     reports
 }

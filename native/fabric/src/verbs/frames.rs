@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! QP_INFO          0 queue_pair u32  4 psn u32  8 gid (16)  24 lid u16  26 mtu u8  27 reads u8
-//!                 28 receives u32  32 segment_bytes u32  36 0 u32                           40
+//!                 28 receives u32  32 segment_bytes u32  36 link u8  37 flags u8  38 P_Key u16 40
 //! EXPOSE           0 key u64  8 address u64  16 rkey u32  20 length u32  24 slot u16
 //!                 26 writable u8  27 0 u8  28 0 u32                                         32
 //! REVOKE, REVOKED  0 key u64                                                                 8
@@ -16,6 +16,7 @@
 //! immediate   31        30     29 ... 16   15 ... 0
 //!             has word  last   slot        word
 //! ```
+//! A link and a P_Key of 0 say nothing, and are not compared.
 //! `header.id` of ACCESS_QUERY is the operation's sequence number, and comes back in ACCESS_REPLY.
 
 use crate::frame::bodies::{layout, Layout};
@@ -34,7 +35,9 @@ layout! {
         reads: u8,
         receives: U32,
         segment_bytes: U32,
-        reserved: U32,
+        link: u8,
+        flags: u8,
+        partition: U16,
     }
 }
 layout! {
@@ -67,6 +70,8 @@ layout! {
     SegmentHead: 8 { credits: U32, bytes: U32, }
 }
 
+/// Bit of QP_INFO's flags: the sender's port needs a global header (GRH).
+pub(super) const NEEDS_GRH: u8 = 1;
 /// Bytes of a segment: one packet at the largest RDMA MTU, and a size class of the pool.
 pub(super) const SEGMENT_BYTES: usize = 4 << 10;
 /// Bytes of a [`SegmentHead`].
@@ -157,6 +162,17 @@ mod tests {
         assert_eq!(open_segment(&segment), Ok((3, &b"hello"[..])));
         assert!(open_segment(&segment[..12]).is_err());
         assert!(open_segment(&segment[..7]).is_err());
+    }
+
+    #[test]
+    fn a_peer_may_say_nothing_of_its_port() {
+        let mut body = [0; 40];
+        let info = QpInfo::decode(&body).unwrap();
+        assert_eq!((info.link, info.flags, info.partition.get()), (0, 0, 0));
+        body[36..].copy_from_slice(&[1, NEEDS_GRH, 0x05, 0x80]);
+        let info = QpInfo::decode(&body).unwrap();
+        let said = (info.link, info.flags, info.partition.get());
+        assert_eq!(said, (1, NEEDS_GRH, 0x8005));
     }
 
     #[test]

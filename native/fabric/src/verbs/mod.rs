@@ -66,7 +66,7 @@ mod work_id;
 
 pub use crate::session::bounds::Bounds;
 pub use cost::{CostProbe, RegistrationCost};
-pub use device::{BadSelection, DeviceSelection, VerbsError, VerbsOptions};
+pub use device::{port_counters, BadSelection, DeviceSelection, VerbsError, VerbsOptions};
 #[cfg(test)]
 pub(crate) use kinds::VerbsKind;
 pub use setup::VerbsConfig;

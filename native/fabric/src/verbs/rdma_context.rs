@@ -48,6 +48,8 @@ pub(super) struct RdmaContext {
     pub(super) device: Arc<Device>,
     /// Time when the device was last found present.
     pub(super) checked: Instant,
+    /// The LID that peers were told.
+    lid: u16,
 }
 
 impl RdmaContext {
@@ -72,6 +74,7 @@ impl RdmaContext {
             queues: Vec::new(),
             armed: false,
             channel: Channel::new(&device)?,
+            lid: device.address().lid,
             device,
             checked: Instant::now(),
         };
@@ -80,6 +83,13 @@ impl RdmaContext {
         context.registrations.follow()?;
         context.add_queue()?;
         Ok(context)
+    }
+
+    /// Returns the old and the new LID, if the port got another one since this was last asked.
+    pub(super) fn new_lid(&mut self) -> Option<[u16; 2]> {
+        let new = self.device.address().lid;
+        let old = std::mem::replace(&mut self.lid, new);
+        (old != new).then_some([old, new])
     }
 
     /// Registers the device's descriptors, so that it wakes the reactor.

@@ -230,7 +230,7 @@ impl DataReady {
         let buffers: Vec<WrittenBuffer> = body.array(head.buffers.get() as usize)?;
         for buffer in &buffers {
             body.nonzero("length of a written buffer", buffer.length.get())?;
-            body.zero(buffer.reserved.get())?;
+            body.zero(buffer.unsummed.get())?;
         }
         body.end()?;
         Ok(Self {

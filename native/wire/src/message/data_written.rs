@@ -22,10 +22,18 @@ pub struct WrittenBuffer {
     pub buffer: U32,
     /// Bytes written to it, at least 1.
     pub length: U32,
-    /// CRC-32C of these bytes, computed when they were read from the file.
+    /// CRC-32C of these bytes, computed when they were read from the file; 0 if `unsummed`.
     pub crc: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// 1 if there is no checksum, which only a `FETCH` with `reader_verifies` allows; otherwise 0.
+    pub unsummed: U32,
+}
+
+impl WrittenBuffer {
+    /// Returns the checksum, if there is one.
+    #[must_use]
+    pub fn sum(&self) -> Option<u32> {
+        (self.unsummed.get() == 0).then(|| self.crc.get())
+    }
 }
 
 /// `DATA_WRITTEN`: 8-byte head (count, last), buffers.
@@ -52,7 +60,7 @@ impl DataWritten {
     ///
     /// # Errors
     /// `Truncated`, `Trailing`, `TooLarge`; `BadValue` for a `last` that is neither 0 nor 1, an
-    /// empty buffer, a reserved field that is not zero, or a message with neither a buffer nor `last`.
+    /// empty buffer, a checksum of one that has none, or a message with neither a buffer nor `last`.
     pub fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut body = BodyReader::new("DATA_WRITTEN", body);
         let count = body.count("DATA_WRITTEN buffers", MAX_BUFFERS)?;
@@ -72,7 +80,16 @@ impl DataWritten {
         let buffers: Vec<WrittenBuffer> = body.array(count)?;
         for buffer in &buffers {
             body.nonzero("length of a written buffer", buffer.length.get())?;
-            body.zero(buffer.reserved.get())?;
+            match buffer.unsummed.get() {
+                0 => {}
+                1 => body.zero(buffer.crc.get())?,
+                got => {
+                    return Err(WireError::BadValue {
+                        what: "unsummed of a written buffer",
+                        got: u64::from(got),
+                    });
+                }
+            }
         }
         body.end()?;
         Ok(Self { buffers, last })

@@ -5,7 +5,7 @@
 //!   0 u32 deadline_ms                          0 u32 buffers (n)
 //!   4 u32 buffers (n)                          4 u32 0
 //!   8 u32 blocks  (b)                          8 n x RemoteBuffer
-//!  12 u32 flags    bit 0: writes_only
+//!  12 u32 flags    bit 0: writes_only, bit 1: reader_verifies
 //!  16 n x RemoteBuffer, ranges that name b blocks (see `block_list`)
 //! ```
 
@@ -40,6 +40,8 @@ pub struct Fetch {
     pub deadline_ms: u32,
     /// The server must write the bytes; it may not answer with a `READ_OFFER`.
     pub writes_only: bool,
+    /// The blocks carry checksums of their own, which their reader verifies: the server need not sum them.
+    pub reader_verifies: bool,
     /// First buffers, possibly none.
     pub buffers: Vec<RemoteBuffer>,
     /// Blocks wanted, in the order of the byte stream; at least 1.
@@ -79,7 +81,8 @@ impl Fetch {
         put_u32(&mut out, self.deadline_ms as usize);
         put_u32(&mut out, self.buffers.len());
         put_u32(&mut out, self.blocks.len());
-        put_u32(&mut out, usize::from(self.writes_only));
+        let flags = usize::from(self.writes_only) | usize::from(self.reader_verifies) << 1;
+        put_u32(&mut out, flags);
         out.extend_from_slice(self.buffers.as_bytes());
         block_list::put(&mut out, &self.blocks);
         out
@@ -96,23 +99,21 @@ impl Fetch {
         let deadline_ms = body.u32()?;
         let buffers = body.count("FETCH buffers", MAX_BUFFERS)?;
         let blocks = body.count("FETCH blocks", MAX_BLOCKS)?;
-        let writes_only = match body.u32()? {
-            0 => false,
-            1 => true,
-            got => {
-                return Err(WireError::BadValue {
-                    what: "flags of FETCH",
-                    got: u64::from(got),
-                });
-            }
-        };
+        let flags = body.u32()?;
+        if flags > 3 {
+            return Err(WireError::BadValue {
+                what: "flags of FETCH",
+                got: u64::from(flags),
+            });
+        }
         body.nonzero("FETCH blocks", blocks as u32)?;
         let buffers = self::buffers(&mut body, buffers)?;
         let blocks = block_list::read(&mut body, blocks)?;
         body.end()?;
         Ok(Self {
             deadline_ms,
-            writes_only,
+            writes_only: flags & 1 != 0,
+            reader_verifies: flags & 2 != 0,
             buffers,
             blocks,
         })

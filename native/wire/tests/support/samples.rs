@@ -58,6 +58,7 @@ pub fn fetch() -> Fetch {
     Fetch {
         deadline_ms: 30_000,
         writes_only: false,
+        reader_verifies: false,
         buffers: buffers(),
         blocks: [block_ids(), range.to_vec()].concat(),
     }
@@ -110,7 +111,7 @@ pub fn data_written() -> DataWritten {
             buffer: buffer.into(),
             length: length.into(),
             crc: crc.into(),
-            reserved: 0.into(),
+            unsummed: 0.into(),
         })
         .collect();
     DataWritten {

@@ -46,7 +46,7 @@ SCENARIOS = [
         must_count=("sorts",),
         must_not_count=("sparkSorts.memory", "sparkSorts.noLibrary"),
     ),
-    # Tasks have no memory for their rows: Spark's sorter goes on, or sorted rows move to disk.
+    # Tasks have no memory for all of their rows: sorted runs move to disk, or all rows of another operator.
     Scenario(
         "sort-without-memory",
         ["sortsOfJoins", "sortsEndEarly", "sqlLargeJoin", "sqlOrder"],
@@ -56,7 +56,20 @@ SCENARIOS = [
             "spark.sql.shuffle.partitions": "4",
         },
         faro_only=True,
-        must_count=("sparkSorts.memory",),
+        must_count=("sortRuns",),
+        must_not_count=("sparkSorts.noLibrary",),
+    ),
+    # A task has about 2 MB: dozens of runs of 1 MiB.
+    Scenario(
+        "sort-hardly-memory",
+        ["sqlLargeJoin"],
+        {
+            "spark.faro.sort": "true",
+            "spark.memory.fraction": "0.003",
+            "spark.sql.shuffle.partitions": "4",
+        },
+        faro_only=True,
+        must_count=("sortRuns",),
         must_not_count=("sparkSorts.noLibrary",),
     ),
     # 40,000 blocks; `manyOutputs` has as many, of 2,000 outputs, with eight tasks at a time.

@@ -131,7 +131,7 @@ impl Team {
                         buffer: number.into(),
                         length: (bytes as u32).into(),
                         crc: crc.into(),
-                        reserved: 0.into(),
+                        unsummed: 0.into(),
                     }],
                 },
             };

@@ -1,5 +1,6 @@
 //! The addresses of the host's network interfaces.
 
+use super::selection::Subnet;
 use std::ffi::CStr;
 use std::fs;
 use std::io;
@@ -8,7 +9,15 @@ use std::path::Path;
 
 /// The interfaces with their addresses; an interface may have several.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct HostAddresses(Vec<(String, IpAddr)>);
+pub(crate) struct HostAddresses(Vec<InterfaceAddress>);
+
+/// An address of an interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct InterfaceAddress {
+    interface: String,
+    ip: IpAddr,
+    network: Subnet,
+}
 
 impl HostAddresses {
     /// Returns the addresses in this process's network namespace; of a tree of files, those that its
@@ -25,14 +34,21 @@ impl HostAddresses {
 
     /// Returns the interface that has an address.
     pub(crate) fn interface_of(&self, address: IpAddr) -> Option<&str> {
-        let mut all = self.0.iter();
-        let found = all.find(|(_, ip)| *ip == address)?;
-        Some(&found.0)
+        Some(&self.find(address)?.interface)
+    }
+
+    /// Returns the network of an address, as its interface has it.
+    pub(crate) fn network_of(&self, address: IpAddr) -> Option<Subnet> {
+        Some(self.find(address)?.network)
+    }
+
+    fn find(&self, address: IpAddr) -> Option<&InterfaceAddress> {
+        self.0.iter().find(|one| one.ip == address)
     }
 
     /// Returns the addresses of an interface.
     pub(crate) fn of_interface<'a>(&'a self, name: &'a str) -> impl Iterator<Item = IpAddr> + 'a {
-        let of = move |(interface, ip): &(String, IpAddr)| (interface == name).then_some(*ip);
+        let of = move |one: &InterfaceAddress| (one.interface == name).then_some(one.ip);
         self.0.iter().filter_map(of)
     }
 
@@ -40,9 +56,15 @@ impl HostAddresses {
     fn parse(text: &str) -> Self {
         let entry = |line: &str| {
             let mut words = line.split_whitespace().skip(1);
-            let name = words.next()?;
-            let address = words.nth(1)?.split('/').next()?;
-            Some((name.to_owned(), address.parse().ok()?))
+            let interface = words.next()?.to_owned();
+            let (ip, prefix) = words.nth(1)?.split_once('/')?;
+            let ip = ip.parse().ok()?;
+            let network = Subnet::around(ip, prefix.parse().ok()?);
+            Some(InterfaceAddress {
+                interface,
+                ip,
+                network,
+            })
         };
         Self(text.lines().filter_map(entry).collect())
     }
@@ -58,11 +80,17 @@ impl HostAddresses {
         while !next.is_null() {
             // SAFETY: an entry of the list, which is freed below.
             let entry = unsafe { &*next };
-            // SAFETY: the entry's address is null or as long as its family says.
-            if let Some(address) = unsafe { ip(entry.ifa_addr) } {
+            // SAFETY: both are null or as long as their family says.
+            let (address, mask) = unsafe { (ip(entry.ifa_addr), ip(entry.ifa_netmask)) };
+            let prefix = mask.map_or(u8::MAX, leading_ones);
+            if let Some(ip) = address {
                 // SAFETY: every entry has a name that ends in NUL and lives as long as the list.
                 let name = unsafe { CStr::from_ptr(entry.ifa_name) };
-                found.push((name.to_string_lossy().into_owned(), address));
+                found.push(InterfaceAddress {
+                    interface: name.to_string_lossy().into_owned(),
+                    ip,
+                    network: Subnet::around(ip, prefix),
+                });
             }
             next = entry.ifa_next;
         }
@@ -70,6 +98,15 @@ impl HostAddresses {
         unsafe { libc::freeifaddrs(first) };
         Ok(Self(found))
     }
+}
+
+/// Returns the length of the prefix that a mask stands for.
+fn leading_ones(mask: IpAddr) -> u8 {
+    let ones = match mask {
+        IpAddr::V4(mask) => u32::from(mask).leading_ones(),
+        IpAddr::V6(mask) => u128::from(mask).leading_ones(),
+    };
+    ones as u8
 }
 
 /// Returns the address, if it is one of IP.
@@ -106,6 +143,9 @@ mod tests {
         let loopback = Ipv4Addr::LOCALHOST.into();
         assert_eq!(found.interface_of(loopback), Some("lo"), "{found:?}");
         assert!(found.of_interface("lo").any(|ip| ip == loopback));
+        let network = found.network_of(loopback).unwrap();
+        assert!(network.contains(Ipv4Addr::new(127, 9, 9, 9).into()));
+        assert!(!network.contains(Ipv4Addr::new(128, 0, 0, 1).into()));
     }
 
     #[test]

@@ -2,10 +2,10 @@
 
 use super::library::Symbols;
 use super::sys::{
-    ibv_async_event, IBV_EVENT_COMM_EST, IBV_EVENT_CQ_ERR, IBV_EVENT_DEVICE_FATAL,
-    IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR,
-    IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_LAST_WQE_REACHED,
-    IBV_EVENT_QP_REQ_ERR,
+    ibv_async_event, IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_COMM_EST, IBV_EVENT_CQ_ERR,
+    IBV_EVENT_DEVICE_FATAL, IBV_EVENT_GID_CHANGE, IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE,
+    IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_FATAL,
+    IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_SM_CHANGE,
 };
 
 /// News about the device.
@@ -24,6 +24,11 @@ pub(crate) enum AsyncEvent {
     },
     /// The port's addresses changed.
     Gids,
+    /// InfiniBand's subnet manager, or another one, has set the port up anew: it may have another LID
+    /// and other partitions.
+    Subnet {
+        what: String,
+    },
     /// The device is gone or broken: everything made from it has to go.
     Device {
         what: String,
@@ -59,7 +64,11 @@ impl AsyncEvent {
             }
             IBV_EVENT_PORT_ACTIVE => Self::Port { up: true, what },
             IBV_EVENT_PORT_ERR => Self::Port { up: false, what },
-            IBV_EVENT_GID_CHANGE | IBV_EVENT_LID_CHANGE => Self::Gids,
+            IBV_EVENT_GID_CHANGE => Self::Gids,
+            IBV_EVENT_LID_CHANGE
+            | IBV_EVENT_PKEY_CHANGE
+            | IBV_EVENT_SM_CHANGE
+            | IBV_EVENT_CLIENT_REREGISTER => Self::Subnet { what },
             IBV_EVENT_DEVICE_FATAL | IBV_EVENT_CQ_ERR => Self::Device { what },
             _ => Self::Other { what },
         }

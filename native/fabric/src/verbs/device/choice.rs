@@ -13,12 +13,15 @@
 
 use super::addresses::HostAddresses;
 use super::error::VerbsError;
-use super::selection::{DevicePattern, DeviceSelection};
-use super::survey::{DevicePort, Gid, PortKind};
+use super::process_place::ProcessPlace;
+use super::selection::{DevicePattern, DeviceSelection, Subnet};
+use super::survey::{DevicePort, Gid, PartitionKey, PortKind};
 use std::net::IpAddr;
 
 /// A queue pair's address vector has a byte for the index; software devices have longer tables.
 const MAX_GID_INDEX: u32 = u8::MAX as u32;
+/// Bytes of a GID that are the same in a subnet of InfiniBand.
+const SUBNET_BYTES: usize = 8;
 
 /// Values by which the user overrides the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub struct VerbsOptions {
     pub gid_index: Option<u32>,
     /// Traffic class of packets (DSCP in its upper six bits).
     pub traffic_class: u8,
+    /// InfiniBand's service level of packets, 0 to 15.
+    pub service_level: u8,
     /// Time before a packet is sent again: 4.096 µs x 2^timeout, 1 to 31.
     pub timeout: u8,
     /// Times that a packet is sent again, 0 to 7.
@@ -44,6 +49,7 @@ impl Default for VerbsOptions {
             device: None,
             gid_index: None,
             traffic_class: 0,
+            service_level: 0,
             // 67 ms, with 7 retries at least half a second: a link that flaps may come back.
             timeout: 14,
             retry_count: 7,
@@ -57,6 +63,7 @@ impl VerbsOptions {
     /// `BadOption`.
     pub(super) fn check(&self) -> Result<(), VerbsError> {
         let bounds = [
+            ("service level", self.service_level, 0, 15, "0 to 15"),
             ("timeout", self.timeout, 1, 31, "1 to 31"),
             ("retry count", self.retry_count, 0, 7, "0 to 7"),
             ("RNR retry count", self.rnr_retry, 0, 7, "0 to 7"),
@@ -71,19 +78,79 @@ impl VerbsOptions {
     }
 }
 
+/// What carries a port's packets, by the numbers of verbs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkLayer {
+    InfiniBand = 1,
+    Ethernet = 2,
+}
+
+impl LinkLayer {
+    /// Returns the layer of that number; a peer of another version may say none.
+    pub(crate) fn of(number: u8) -> Option<Self> {
+        let is = |layer: &Self| *layer as u8 == number;
+        [Self::InfiniBand, Self::Ethernet].into_iter().find(is)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::InfiniBand => "InfiniBand",
+            Self::Ethernet => "Ethernet",
+        }
+    }
+}
+
 /// Address at which peers reach a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PortAddress {
+    /// `None`: a peer did not say.
+    pub(crate) link: Option<LinkLayer>,
     pub(crate) gid: [u8; 16],
     pub(crate) lid: u16,
     /// `enum ibv_mtu`: 1 to 5 for 256 to 4,096 bytes.
     pub(crate) mtu: u8,
+    /// The partition; 0: it has none, or did not say.
+    pub(crate) partition: u16,
+    /// InfiniBand's packets need a global header (GRH) there, and may have one only if both sides
+    /// expect it.
+    pub(crate) needs_grh: bool,
 }
 
 impl PortAddress {
     /// Returns the bytes of payload in a packet.
     pub(crate) fn mtu_bytes(&self) -> u32 {
         128 << self.mtu.min(5)
+    }
+
+    /// Checks that packets can pass between two ports. Without this check, a connection would end
+    /// only after all retries.
+    ///
+    /// # Errors
+    /// `OtherLink`, `OtherPartition`.
+    pub(crate) fn check_peer(&self, peer: &Self) -> Result<(), VerbsError> {
+        if let (Some(own), Some(peer)) = (self.link, peer.link) {
+            if own != peer {
+                let (own, peer) = (own.name(), peer.name());
+                return Err(VerbsError::OtherLink { own, peer });
+            }
+        }
+        // The highest bit says who is a full member.
+        let number = |address: &Self| address.partition & 0x7fff;
+        let known = self.partition != 0 && peer.partition != 0;
+        if known && number(self) != number(peer) {
+            let (own, peer) = (self.partition, peer.partition);
+            return Err(VerbsError::OtherPartition { own, peer });
+        }
+        Ok(())
+    }
+
+    /// Returns whether packets between two ports have a global header: always over Ethernet, in
+    /// InfiniBand between subnets and where a port needs it.
+    pub(crate) fn is_global(&self, peer: &Self) -> bool {
+        self.link == Some(LinkLayer::Ethernet)
+            || self.needs_grh
+            || peer.needs_grh
+            || self.gid[..SUBNET_BYTES] != peer.gid[..SUBNET_BYTES]
     }
 }
 
@@ -92,8 +159,9 @@ impl PortAddress {
 pub(crate) struct DeviceChoice {
     pub(crate) device: String,
     pub(crate) port: u8,
-    pub(crate) ethernet: bool,
+    pub(crate) link: LinkLayer,
     pub(crate) gid: Gid,
+    pub(crate) partition: PartitionKey,
     /// For the log.
     pub(crate) why: String,
 }
@@ -102,6 +170,15 @@ impl DeviceChoice {
     /// Returns the name that log lines and options use.
     pub(crate) fn name(&self) -> String {
         format!("{}:{}", self.device, self.port)
+    }
+
+    /// Returns what stands for the port in packets.
+    pub(crate) fn address(&self) -> String {
+        let gid = format!("GID {} {}", self.gid.index, self.gid.ip());
+        match self.link {
+            LinkLayer::Ethernet => gid,
+            LinkLayer::InfiniBand => format!("{gid}, P_Key {:#06x}", self.partition.value),
+        }
     }
 }
 
@@ -117,6 +194,7 @@ fn list<T>(all: &[T], name: impl Fn(&T) -> String) -> String {
 pub(crate) struct OwnAddress<'a> {
     pub(crate) ip: IpAddr,
     pub(crate) host: &'a HostAddresses,
+    pub(crate) process: ProcessPlace,
 }
 
 /// Returns the ports that can be used as far as files tell, best first.
@@ -154,6 +232,7 @@ pub(crate) fn candidates(
         }
         // Stable: of equals, the first in the order of names.
         found.sort_by_key(|candidate| candidate.rank);
+        spread(&mut found, own);
         return Ok(found
             .into_iter()
             .map(|candidate| candidate.choice)
@@ -268,7 +347,15 @@ fn active<'p>(
             without_manager: inactive.iter().all(waits),
         });
     }
-    Ok(active)
+    let (full, limited): (Vec<WantedPort<'p>>, Vec<WantedPort<'p>>) = active
+        .into_iter()
+        .partition(|wanted| wanted.port.partition.is_some());
+    if full.is_empty() {
+        return Err(VerbsError::LimitedMember {
+            ports: list(&limited, |wanted| wanted.port.name()),
+        });
+    }
+    Ok(full)
 }
 
 /// Returns a port with the first pattern that names it.
@@ -306,7 +393,18 @@ fn wanted<'p>(
 /// A port with its best GID.
 struct Candidate {
     rank: Rank,
+    /// Ports of one network reach each other's peers; `None`: not known.
+    network: Option<PortNetwork>,
+    node: Option<u32>,
     choice: DeviceChoice,
+}
+
+/// The network of a port's address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PortNetwork {
+    Ip(Subnet),
+    /// The subnet's part of a GID.
+    InfiniBand([u8; SUBNET_BYTES]),
 }
 
 /// The order of candidates, smallest first.
@@ -332,6 +430,7 @@ fn candidate(
 ) -> Option<Candidate> {
     let port = wanted.port;
     let ethernet = port.kind == PortKind::Ethernet;
+    let partition = port.partition?;
     let usable = |gid: &&Gid| match gid_index {
         Some(index) => gid.index == index,
         None => gid.index <= MAX_GID_INDEX && (!ethernet || gid.is_roce_v2()),
@@ -383,11 +482,56 @@ fn candidate(
     let choice = DeviceChoice {
         device: port.device.clone(),
         port: port.number,
-        ethernet,
+        link: match ethernet {
+            true => LinkLayer::Ethernet,
+            false => LinkLayer::InfiniBand,
+        },
         gid: gid.clone(),
+        partition,
         why,
     };
-    Some(Candidate { rank, choice })
+    let subnet = || gid.value.octets().first_chunk().copied();
+    let network = match ethernet {
+        true => own.host.network_of(gid.ip()).map(PortNetwork::Ip),
+        false => subnet().map(PortNetwork::InfiniBand),
+    };
+    Some(Candidate {
+        rank,
+        network,
+        node: port.node,
+        choice,
+    })
+}
+
+/// Puts another one of equally good ports first for each process: one of the process's NUMA node, if
+/// there is one. Equally good are only ports of the first one's network, because the peers' ports may
+/// not be reached from another network.
+fn spread(found: &mut Vec<Candidate>, own: OwnAddress<'_>) {
+    let Some(first) = found.first() else { return };
+    let (rank, network) = (first.rank, first.network);
+    let is_equal =
+        |one: &Candidate| one.rank == rank && one.network == network && network.is_some();
+    let (mut equal, others): (Vec<Candidate>, Vec<Candidate>) = found.drain(..).partition(is_equal);
+    let is_near = |one: &Candidate| one.node.is_some() && one.node == own.process.node;
+    equal.sort_by_key(|one| !is_near(one));
+    let near = match equal.iter().filter(|one| is_near(one)).count() {
+        0 => equal.len(),
+        near => near,
+    };
+    if equal.len() > 1 {
+        equal[..near].rotate_left(own.process.share(own.ip, near));
+        let count = equal.len();
+        for one in &mut equal {
+            let beside = match own.process.node.filter(|_| is_near(one)) {
+                Some(node) => format!(", on NUMA node {node} as this process"),
+                None => String::new(),
+            };
+            let why = &mut one.choice.why;
+            *why = format!("{why}; one of {count} equal ports of its network{beside}");
+        }
+    }
+    *found = equal;
+    found.extend(others);
 }
 
 /// Lists the addresses of a port for a message.

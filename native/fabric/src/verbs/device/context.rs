@@ -10,10 +10,10 @@ use super::choice::{DeviceChoice, PortAddress};
 use super::error::VerbsError;
 use super::library::Symbols;
 use super::open::{make_non_blocking, open_named, SYSFS_VERBS};
-use super::survey::{device_file, has_gid};
+use super::survey::{device_file, has_gid, has_partition};
 use super::sys::{
     ibv_async_event, ibv_context, ibv_device_attr, ibv_pd, ibv_port_attr, IBV_ACCESS_REMOTE_READ,
-    IBV_ACCESS_REMOTE_WRITE, IBV_PORT_ACTIVE,
+    IBV_ACCESS_REMOTE_WRITE, IBV_PORT_ACTIVE, IBV_QPF_GRH_REQUIRED,
 };
 use faro_secure::Protection;
 use std::ffi::{c_int, c_uint};
@@ -120,12 +120,15 @@ impl Device {
             context,
             domain,
             entry: Path::new(SYSFS_VERBS).join(file),
-            choice,
             address: PortAddress {
-                gid: [0; 16],
+                link: Some(choice.link),
+                gid: choice.gid.value.octets(),
                 lid: 0,
                 mtu: 1,
+                partition: choice.partition.value,
+                needs_grh: false,
             },
+            choice,
             limits: Limits {
                 queue_pairs: 0,
                 work_requests: 0,
@@ -137,12 +140,7 @@ impl Device {
         };
         device.limits = device.query_limits()?;
         device.limits.check(&device.choice.device)?;
-        let port = device.query_port()?;
-        device.address = PortAddress {
-            gid: device.choice.gid.value.octets(),
-            lid: port.lid,
-            mtu: port.active_mtu as u8,
-        };
+        device.address = device.address_of(&device.query_port()?);
         make_non_blocking(device.async_fd())?;
         Ok(Arc::new(device))
     }
@@ -157,9 +155,8 @@ impl Device {
             ..
         } = &self.choice;
         format!(
-            "{device} port {port}, GID {} {} ({}), MTU {}, because {why}",
-            gid.index,
-            gid.ip(),
+            "{device} port {port}, {} ({}), MTU {}, because {why}",
+            self.choice.address(),
             gid.kind,
             self.address.mtu_bytes(),
         )
@@ -169,16 +166,21 @@ impl Device {
     /// interface, also while the device is open; InfiniBand's subnet manager may assign another LID.
     pub(crate) fn address(&self) -> PortAddress {
         match self.query_port() {
-            Ok(port) => PortAddress {
-                lid: port.lid,
-                mtu: port.active_mtu as u8,
-                ..self.address
-            },
+            Ok(port) => self.address_of(&port),
             // A connection over an inactive port fails by itself, with its own words.
             Err(error) => {
                 log::debug!("verbs: {error}");
                 self.address
             }
+        }
+    }
+
+    fn address_of(&self, port: &ibv_port_attr) -> PortAddress {
+        PortAddress {
+            lid: port.lid,
+            mtu: port.active_mtu as u8,
+            needs_grh: c_uint::from(port.flags) & IBV_QPF_GRH_REQUIRED != 0,
+            ..self.address
         }
     }
 
@@ -224,6 +226,13 @@ impl Device {
         let chosen = &self.choice;
         let root = Path::new(SYSFS);
         has_gid(root, &chosen.device, chosen.port, &chosen.gid)
+    }
+
+    /// Returns whether the port still has its partition at the place that queue pairs name.
+    pub(crate) fn has_its_partition(&self) -> bool {
+        let chosen = &self.choice;
+        let root = Path::new(SYSFS);
+        has_partition(root, &chosen.device, chosen.port, chosen.partition)
     }
 
     /// Returns whether the device is not being removed. Devices whose driver can work without their

@@ -39,6 +39,12 @@ pub enum VerbsError {
         /// All of them are InfiniBand's and wait for a subnet manager.
         without_manager: bool,
     },
+    /// InfiniBand's ports are limited members of all their partitions.
+    #[error(
+        "no InfiniBand port is a full member of a partition (P_Key 0x8000 and above): {ports}; limited \
+         members do not reach each other"
+    )]
+    LimitedMember { ports: String },
     /// No port has an address for RoCE.
     #[error(
         "no RDMA port has a RoCE v2 address: {ports}; give its network interface an IP address"
@@ -110,6 +116,21 @@ pub enum VerbsError {
         got: u32,
         allowed: &'static str,
     },
+    /// The peer's port speaks another protocol.
+    #[error(
+        "the peer's RDMA port is of {peer}, this host's of {own}; name the devices of one network on \
+         all hosts (spark.faro.verbs.device)"
+    )]
+    OtherLink {
+        own: &'static str,
+        peer: &'static str,
+    },
+    /// The peer's port is of another partition.
+    #[error(
+        "the peer's InfiniBand port is in the partition {peer:#06x} (P_Key), this host's in {own:#06x}; the \
+         first P_Key of which a port is a full member must be the same on all hosts"
+    )]
+    OtherPartition { own: u16, peer: u16 },
     /// Memory of the arena that the device has not registered.
     #[error("the device has not registered slab {slab} of the arena")]
     UnregisteredSlab { slab: u32 },

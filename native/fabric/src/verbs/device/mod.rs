@@ -22,6 +22,7 @@ mod memlock;
 mod on_device;
 mod open;
 mod probe;
+mod process_place;
 mod queue_pair;
 mod registration;
 mod selection;
@@ -34,16 +35,20 @@ mod work_request;
 pub(crate) use addresses::HostAddresses;
 pub(crate) use async_event::AsyncEvent;
 pub use choice::VerbsOptions;
-pub(crate) use choice::{candidates, first_usable, DeviceChoice, OwnAddress};
+pub(crate) use choice::{
+    candidates, first_usable, DeviceChoice, LinkLayer, OwnAddress, PortAddress,
+};
 pub(crate) use completion::{
     Channel, CompletionKind, CompletionQueue, CompletionStatus, WorkCompletion,
 };
 pub(crate) use context::{Device, Limits};
 pub use error::VerbsError;
+pub use hardware_counters::port_counters;
 pub(crate) use hardware_counters::HardwareCounters;
 pub(crate) use memlock::{check_memlock, locked, QUEUE_BYTES};
 pub(crate) use open::check_file;
 pub(crate) use probe::{library_file, try_device, ProbedDevice};
+pub(crate) use process_place::ProcessPlace;
 pub(crate) use queue_pair::{Depth, QueuePair, Remote};
 pub(crate) use registration::Registration;
 pub use selection::{BadSelection, DeviceSelection};

@@ -5,7 +5,9 @@ use super::choice::{candidates, first_usable, DeviceChoice, OwnAddress, VerbsOpt
 use super::completion::{Channel, CompletionQueue};
 use super::context::{Device, Limits};
 use super::error::VerbsError;
+use super::hardware_counters::count_port;
 use super::library::library;
+use super::process_place::ProcessPlace;
 use super::queue_pair::{Depth, QueuePair};
 use super::survey::survey;
 use super::sys::{IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_ON_DEMAND};
@@ -53,12 +55,14 @@ impl Device {
         let own = OwnAddress {
             ip: near,
             host: &HostAddresses::of(root),
+            process: ProcessPlace::of(root),
         };
         let choices = candidates(&survey(root), options, own)?;
         let symbols = library()?;
         first_usable(choices, |choice| {
             let device = Self::open_choice(symbols, choice, protection)?;
             check_queue_pair(&device)?;
+            count_port(&device.choice.device, device.choice.port);
             Ok(device)
         })
     }

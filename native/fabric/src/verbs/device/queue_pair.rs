@@ -38,12 +38,9 @@ pub(crate) struct Depth {
 /// The other end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Remote {
-    pub(crate) gid: [u8; 16],
-    pub(crate) lid: u16,
+    pub(crate) address: PortAddress,
     pub(crate) qp: u32,
     pub(crate) psn: u32,
-    /// `enum ibv_mtu`.
-    pub(crate) mtu: u8,
     pub(crate) reads: u8,
 }
 
@@ -52,7 +49,7 @@ impl Remote {
     fn check(&self) -> Result<(), VerbsError> {
         let bits = (0, 0x00ff_ffff, "a number of 24 bits");
         let bounds = [
-            ("MTU code", u32::from(self.mtu), (1, 5, "1 to 5")),
+            ("MTU code", u32::from(self.address.mtu), (1, 5, "1 to 5")),
             ("queue pair", self.qp, bits),
             ("packet sequence number", self.psn, bits),
         ];
@@ -186,6 +183,7 @@ impl QueuePair {
     fn initialise(&mut self) -> Result<(), VerbsError> {
         let mut attributes = Self::attributes(IBV_QPS_INIT);
         attributes.port_num = self.device.choice.port;
+        attributes.pkey_index = self.device.choice.partition.index;
         attributes.qp_access_flags = self.device.remote_access();
         self.modify(
             "ibv_modify_qp to INIT",
@@ -206,18 +204,20 @@ impl QueuePair {
     ) -> Result<(), VerbsError> {
         remote.check()?;
         let choice = &self.device.choice;
+        let (own, peer) = (self.device.address(), &remote.address);
         let mut attributes = Self::attributes(IBV_QPS_RTR);
-        attributes.path_mtu = u32::from(remote.mtu.min(self.device.address().mtu));
+        attributes.path_mtu = u32::from(peer.mtu.min(own.mtu));
         attributes.dest_qp_num = remote.qp;
         attributes.rq_psn = remote.psn;
         attributes.max_dest_rd_atomic = self.depth.reads;
         attributes.min_rnr_timer = MIN_RNR_TIMER;
         attributes.ah_attr.port_num = choice.port;
-        attributes.ah_attr.dlid = remote.lid;
-        if choice.ethernet {
+        attributes.ah_attr.dlid = peer.lid;
+        attributes.ah_attr.sl = options.service_level;
+        if own.is_global(peer) {
             attributes.ah_attr.is_global = 1;
             attributes.ah_attr.grh = ibv_global_route {
-                dgid: ibv_gid { raw: remote.gid },
+                dgid: ibv_gid { raw: peer.gid },
                 flow_label: 0,
                 sgid_index: choice.gid.index as u8,
                 hop_limit: HOP_LIMIT,

@@ -101,6 +101,21 @@ impl Subnet {
         (subnet.prefix <= bits(subnet.address).1).then_some(subnet)
     }
 
+    /// Returns the network of that prefix that has an address; with a longer prefix than addresses have,
+    /// the address alone.
+    pub(crate) fn around(ip: IpAddr, prefix: u8) -> Self {
+        let (number, width) = bits(ip);
+        let prefix = prefix.min(width);
+        let rest = u32::from(width - prefix);
+        let head = number.checked_shr(rest).unwrap_or(0);
+        let number = head.checked_shl(rest).unwrap_or(0);
+        let address = match ip {
+            IpAddr::V4(_) => IpAddr::from((number as u32).to_be_bytes()),
+            IpAddr::V6(_) => IpAddr::from(number.to_be_bytes()),
+        };
+        Self { address, prefix }
+    }
+
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
         let ((own, width), (other, other_width)) = (bits(self.address), bits(address));
         // A shift by the whole width leaves nothing to compare.
@@ -160,5 +175,15 @@ mod tests {
         assert!(has("10.1.0.5/32", "10.1.0.5") && !has("10.1.0.5/32", "10.1.0.4"));
         assert!(has("0.0.0.0/0", "192.0.2.1") && !has("0.0.0.0/0", "::1"));
         assert!(has("fd00:0:0:1::/64", "fd00:0:0:1::5") && has("::/0", "fe80::1"));
+        let around = |ip: &str, prefix| Subnet::around(ip.parse().unwrap(), prefix);
+        for (ip, prefix, network) in [
+            ("10.1.2.3", 16, "10.1.0.0/16"),
+            ("10.1.2.3", 255, "10.1.2.3/32"),
+            ("10.1.2.3", 0, "0.0.0.0/0"),
+            ("fd00:0:0:1::5", 64, "fd00:0:0:1::/64"),
+            ("fd00::5", 0, "::/0"),
+        ] {
+            assert_eq!(Some(around(ip, prefix)), Subnet::parse(network));
+        }
     }
 }

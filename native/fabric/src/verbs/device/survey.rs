@@ -68,6 +68,25 @@ impl std::fmt::Display for PortKind {
     }
 }
 
+/// A place in an InfiniBand port's table of partitions (P_Keys).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PartitionKey {
+    pub(crate) index: u16,
+    /// 0: not known, and of ports without partitions.
+    pub(crate) value: u16,
+}
+
+impl PartitionKey {
+    /// Of full members. Two members without it do not reach each other.
+    const FULL: u16 = 0x8000;
+    /// Of ports without a table, whose first entry is as good as any.
+    pub(crate) const UNKNOWN: Self = Self { index: 0, value: 0 };
+
+    fn is_full(self) -> bool {
+        self.value & Self::FULL != 0
+    }
+}
+
 /// One port of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DevicePort {
@@ -81,6 +100,10 @@ pub(crate) struct DevicePort {
     pub(crate) gids: Vec<Gid>,
     /// The port's network interfaces in this network namespace.
     pub(crate) interfaces: Vec<String>,
+    /// Of InfiniBand the first partition of which it is a full member; `None`: of none.
+    pub(crate) partition: Option<PartitionKey>,
+    /// The device's NUMA node, if it is known.
+    pub(crate) node: Option<u32>,
 }
 
 impl DevicePort {
@@ -168,15 +191,55 @@ fn port(class: &Path, device: &str, number: u8) -> DevicePort {
         .iter()
         .filter_map(|index| gid(&path, index))
         .collect();
+    let kind = PortKind::of(&of(&entry.join("node_type")), &of(&path.join("link_layer")));
+    let partition = match kind {
+        PortKind::InfiniBand => partition(&path.join("pkeys")),
+        _ => Some(PartitionKey::UNKNOWN),
+    };
     DevicePort {
         device: device.to_owned(),
         number,
         active: state == "ACTIVE",
         state,
-        kind: PortKind::of(&of(&entry.join("node_type")), &of(&path.join("link_layer"))),
+        kind,
         interfaces: interfaces(class, &entry, number, &gids),
         gids,
+        partition,
+        // -1: the machine does not tell.
+        node: read(&entry.join("device/numa_node")).and_then(|node| node.parse().ok()),
     }
+}
+
+/// Returns the first partition of which the port is a full member.
+fn partition(table: &Path) -> Option<PartitionKey> {
+    let indices = names(table);
+    if indices.is_empty() {
+        return Some(PartitionKey::UNKNOWN);
+    }
+    let mut keys = indices
+        .iter()
+        .filter_map(|index| partition_key(table, index));
+    keys.find(|key| key.is_full())
+}
+
+fn partition_key(table: &Path, index: &str) -> Option<PartitionKey> {
+    let text = read(&table.join(index))?;
+    let value = u16::from_str_radix(text.trim_start_matches("0x"), 16).ok()?;
+    let index = index.parse().ok()?;
+    Some(PartitionKey { index, value })
+}
+
+/// Returns whether a port has that key at its place.
+pub(super) fn has_partition(root: &Path, device: &str, number: u8, wanted: PartitionKey) -> bool {
+    if wanted == PartitionKey::UNKNOWN {
+        return true;
+    }
+    let table = root
+        .join(device)
+        .join("ports")
+        .join(number.to_string())
+        .join("pkeys");
+    partition_key(&table, &wanted.index.to_string()) == Some(wanted)
 }
 
 /// Returns the network interfaces of a port. Those of its GIDs may be of another network namespace,

@@ -3,9 +3,12 @@
 //! `diagnose/hosts_test.rs` has whole hosts.
 
 use super::addresses::HostAddresses;
-use super::choice::{candidates, first_usable, DeviceChoice, OwnAddress, VerbsOptions};
+use super::choice::{
+    candidates, first_usable, DeviceChoice, LinkLayer, OwnAddress, PortAddress, VerbsOptions,
+};
 use super::error::VerbsError;
-use super::survey::{device_file, has_gid, survey, DevicePort};
+use super::process_place::ProcessPlace;
+use super::survey::{device_file, has_gid, has_partition, survey, DevicePort, PartitionKey};
 use std::fs;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -69,8 +72,13 @@ fn first(
     ip: IpAddr,
     host: &HostAddresses,
 ) -> Result<DeviceChoice, VerbsError> {
-    let all = candidates(ports, options, OwnAddress { ip, host })?;
+    let all = candidates(ports, options, own(ip, host))?;
     Ok(all.into_iter().next().unwrap())
+}
+
+fn own(ip: IpAddr, host: &HostAddresses) -> OwnAddress<'_> {
+    let process = ProcessPlace::default();
+    OwnAddress { ip, host, process }
 }
 
 const EMPTY: (&str, &str) = ("0000:0000:0000:0000:0000:0000:0000:0000", "");
@@ -128,7 +136,7 @@ fn infiniband_needs_no_roce_address() {
     let gid = [("fe80:0000:0000:0000:0200:00ff:fe00:0001", "IB/RoCE v1")];
     tree.port("mlx4_0", 2, "4: ACTIVE", "InfiniBand", &gid);
     let choice = choose(&tree.ports(), &VerbsOptions::default(), ip("10.0.0.1")).unwrap();
-    assert_eq!((choice.port, choice.ethernet), (2, false));
+    assert_eq!((choice.port, choice.link), (2, LinkLayer::InfiniBand));
 }
 
 #[test]
@@ -293,11 +301,8 @@ fn a_list_is_an_order_and_a_subnet_names_ports() {
     tree.port("c", 1, "1: DOWN", "Ethernet", &[LOCAL, OTHER]);
     let ports = tree.ports();
     let order = |text: &str| -> Vec<String> {
-        let own = OwnAddress {
-            ip: ip("10.0.0.1"),
-            host: &HostAddresses::default(),
-        };
-        let all = candidates(&ports, &wishing(text), own).unwrap();
+        let host = HostAddresses::default();
+        let all = candidates(&ports, &wishing(text), own(ip("10.0.0.1"), &host)).unwrap();
         all.iter().map(DeviceChoice::name).collect()
     };
     assert_eq!(order("a,b"), ["a:1", "b:1"]);
@@ -324,10 +329,7 @@ fn the_first_device_that_opens_is_used() {
         tree.port(device, 1, "4: ACTIVE", "Ethernet", &[OTHER]);
     }
     let host = HostAddresses::default();
-    let own = OwnAddress {
-        ip: ip("10.0.0.1"),
-        host: &host,
-    };
+    let own = own(ip("10.0.0.1"), &host);
     let all = || candidates(&tree.ports(), &VerbsOptions::default(), own).unwrap();
     let refused = |device: &str| VerbsError::NoProvider {
         device: device.to_owned(),
@@ -364,4 +366,109 @@ fn the_first_device_that_opens_is_used() {
         Err(refused("a"))
     });
     assert!(matches!(one, Err(VerbsError::NoProvider { .. })), "{one:?}");
+}
+
+#[test]
+fn the_first_partition_of_a_full_member_is_taken() {
+    let tree = DeviceTree::new("partition");
+    tree.port("mlx5_0", 1, "4: ACTIVE", "InfiniBand", &[LOCAL]);
+    let pkeys = format!("{INFINIBAND}/mlx5_0/ports/1/pkeys");
+    let put = |index: usize, key: &str| tree.put(&format!("{pkeys}/{index}"), key);
+    // Numbers in their order: 2 comes before 10.
+    for index in 0..16 {
+        put(index, "0x0000");
+    }
+    put(0, "0x7fff");
+    put(10, "0xffff");
+    put(2, "0x8005");
+    let near = ip("10.0.0.1");
+    let chosen = || choose(&tree.ports(), &VerbsOptions::default(), near);
+    let key = PartitionKey {
+        index: 2,
+        value: 0x8005,
+    };
+    assert_eq!(chosen().unwrap().partition, key);
+    let root = tree.0.join(INFINIBAND);
+    assert!(has_partition(&root, "mlx5_0", 1, key));
+    put(2, "0x0005");
+    assert!(!has_partition(&root, "mlx5_0", 1, key), "a limited member");
+    assert_eq!(chosen().unwrap().partition.index, 10);
+    put(10, "0x7fff");
+    let text = chosen().unwrap_err().to_string();
+    assert!(
+        text.contains("mlx5_0:1") && text.contains("full member"),
+        "{text}"
+    );
+    // RoCE has one partition.
+    tree.port("mlx5_1", 1, "4: ACTIVE", "Ethernet", &[V2]);
+    let other = chosen().unwrap();
+    assert_eq!(
+        (other.device.as_str(), other.partition),
+        ("mlx5_1", PartitionKey::UNKNOWN)
+    );
+    assert!(has_partition(&root, "mlx5_1", 1, other.partition));
+}
+
+const PORT: PortAddress = PortAddress {
+    link: Some(LinkLayer::InfiniBand),
+    gid: [0xfe; 16],
+    lid: 7,
+    mtu: 5,
+    partition: 0x8001,
+    needs_grh: false,
+};
+
+#[test]
+fn a_global_header_is_used_where_it_is_needed() {
+    let mut elsewhere = PORT;
+    elsewhere.gid[7] = 0;
+    let mut neighbour = PORT;
+    neighbour.gid[8] = 0;
+    let needs_grh = PortAddress {
+        needs_grh: true,
+        ..PORT
+    };
+    let ethernet = PortAddress {
+        link: Some(LinkLayer::Ethernet),
+        ..PORT
+    };
+    // Both sides must find the same.
+    for (a, b, global) in [
+        (PORT, PORT, false),
+        (PORT, neighbour, false),
+        (PORT, elsewhere, true),
+        (PORT, needs_grh, true),
+        (ethernet, ethernet, true),
+    ] {
+        assert_eq!(
+            [a.is_global(&b), b.is_global(&a)],
+            [global; 2],
+            "{a:?} {b:?}"
+        );
+    }
+}
+
+#[test]
+fn ports_that_reach_no_peer_are_refused() {
+    let told = |peer: &PortAddress| PORT.check_peer(peer).map_err(|error| error.to_string());
+    let partition = |partition| PortAddress { partition, ..PORT };
+    let ethernet = Some(LinkLayer::Ethernet);
+    let link = |link| PortAddress {
+        link,
+        partition: 0,
+        ..PORT
+    };
+    // The last are peers that do not say.
+    for fits in [PORT, partition(0x0001), partition(0), link(None)] {
+        assert_eq!(told(&fits), Ok(()));
+    }
+    let text = told(&partition(0xffff)).unwrap_err();
+    assert!(text.contains("0xffff") && text.contains("0x8001"), "{text}");
+    let text = told(&link(ethernet)).unwrap_err();
+    assert!(
+        text.contains("of Ethernet, this host's of InfiniBand"),
+        "{text}"
+    );
+    assert_eq!(LinkLayer::of(2), ethernet);
+    assert_eq!([0, 3].map(LinkLayer::of), [None; 2]);
 }

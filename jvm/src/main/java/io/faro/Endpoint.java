@@ -114,6 +114,15 @@ public final class Endpoint implements AutoCloseable {
    */
   public FetchHandle fetch(long peer, BlockIds blocks, long timeoutMillis, FetchListener listener)
       throws FaroException {
+    return fetch(peer, blocks, timeoutMillis, listener, false);
+  }
+
+  /**
+   * As {@link #fetch(long, BlockIds, long, FetchListener)}. {@code verifies}: the blocks' reader verifies them by
+   * checksums in them, so they may arrive without being checked on the way.
+   */
+  public FetchHandle fetch(long peer, BlockIds blocks, long timeoutMillis, FetchListener listener, boolean verifies)
+      throws FaroException {
     Objects.requireNonNull(listener, "listener");
     if (timeoutMillis < 0) {
       throw new IllegalArgumentException("timeout of " + timeoutMillis + " ms");
@@ -123,7 +132,8 @@ public final class Endpoint implements AutoCloseable {
           "a request of " + blocks.count() + " blocks; it has 1 to " + BlockIds.MAX_BLOCKS);
     }
     FetchHandle fetch = new FetchHandle(this, peer, blocks.count(), listener);
-    requests.register(fetch, () -> Native.fetch(handle, peer, blocks.direct(), blocks.count(), timeoutMillis));
+    requests.register(fetch,
+        () -> Native.fetch(handle, peer, blocks.direct(), blocks.count(), timeoutMillis, verifies));
     return fetch;
   }
 

@@ -30,10 +30,11 @@ final class Native {
 
   /**
    * Starts a fetch and returns its number. {@code blocks} is a direct buffer with {@code count} x 24 bytes of wire
-   * BlockId from position 0. A {@code timeoutMillis} of 0 stands for the endpoint's own timeout.
+   * BlockId from position 0. A {@code timeoutMillis} of 0 stands for the endpoint's own timeout. {@code verifies}: the
+   * reader verifies the blocks by checksums in them.
    */
-  static native long fetch(long endpoint, long peer, ByteBuffer blocks, int count, long timeoutMillis)
-      throws FaroException;
+  static native long fetch(long endpoint, long peer, ByteBuffer blocks, int count, long timeoutMillis,
+      boolean verifies) throws FaroException;
 
   /** Starts to stage a file that is being written and returns a handle; 0 if the endpoint does not want it. */
   static native long stage(long endpoint) throws FaroException;

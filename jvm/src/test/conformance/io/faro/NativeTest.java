@@ -25,7 +25,7 @@ class NativeTest {
     for (long handle : BOGUS) {
       assertThrows(EndpointException.Closed.class, () -> Native.card(handle));
       assertThrows(EndpointException.Closed.class, () -> Native.addPeer(handle, new byte[0], ""));
-      assertThrows(EndpointException.Closed.class, () -> Native.fetch(handle, 1, direct, 1, 1));
+      assertThrows(EndpointException.Closed.class, () -> Native.fetch(handle, 1, direct, 1, 1, false));
       assertThrows(EndpointException.Closed.class, () -> Native.cancel(handle, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.isBackedOff(handle, 1));
       assertThrows(EndpointException.Closed.class, () -> Native.blame(handle, 1));
@@ -49,12 +49,12 @@ class NativeTest {
     try {
       ByteBuffer direct = ByteBuffer.allocateDirect(64);
       ByteBuffer heap = ByteBuffer.allocate(64);
-      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, heap, 1, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, null, 1, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, 3, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, -1, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, Integer.MAX_VALUE, 1));
-      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, 0, 1));
+      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, heap, 1, 1, false));
+      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, null, 1, 1, false));
+      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, 3, 1, false));
+      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, -1, 1, false));
+      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, Integer.MAX_VALUE, 1, false));
+      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, 0, 1, false));
       assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 0, heap, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 0, null, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.addPeer(endpoint, null, ""));

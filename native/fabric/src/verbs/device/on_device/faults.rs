@@ -167,12 +167,14 @@ fn a_receiver_that_gets_ready_later_is_waited_for() {
     let bench = DeviceBench::new();
     let [mut a, mut b] = bench.pair();
     let (from, to) = (bench.memory(1), bench.memory(0));
-    let before = not_ready();
+    let (before, counted) = (not_ready(), port_counters());
     a.post_send(&[bench.request(1, WorkOperation::Send, &from, 64)])
         .unwrap();
     while before.is_some() && not_ready() == before {
         std::thread::yield_now();
     }
+    // As an executor's metrics tell it.
+    assert_eq!(port_counters()[2] > counted[2], before.is_some());
     b.post_receive(&[bench.receive(10, &to, 64)]).unwrap();
     let got = bench.completions(2);
     assert!(
@@ -221,9 +223,16 @@ fn no_peer_is_reached_before_connecting_or_with_wrong_addresses() {
     let posted = a.post_send(&[bench.request(1, WorkOperation::Send, &memory, 64)]);
     assert!(posted.is_err(), "in INIT nothing is sent");
     let remote = bench.remote(&b, 1);
+    let with_mtu = |mtu| Remote {
+        address: PortAddress {
+            mtu,
+            ..remote.address
+        },
+        ..remote
+    };
     for (nonsense, what) in [
-        (Remote { mtu: 0, ..remote }, "MTU code is 0, 1 to 5"),
-        (Remote { mtu: 6, ..remote }, "MTU code is 6, 1 to 5"),
+        (with_mtu(0), "MTU code is 0, 1 to 5"),
+        (with_mtu(6), "MTU code is 6, 1 to 5"),
         (
             Remote {
                 qp: 1 << 24,
@@ -245,7 +254,10 @@ fn no_peer_is_reached_before_connecting_or_with_wrong_addresses() {
         assert!(error.to_string().contains(what), "{error}");
     }
     let unknown = Remote {
-        gid: [0; 16],
+        address: PortAddress {
+            gid: [0; 16],
+            ..remote.address
+        },
         ..remote
     };
     let error = a

@@ -9,7 +9,6 @@ mod life;
 mod news;
 
 use super::*;
-use crate::verbs::device::choice::PortAddress;
 use faro_pool::{Lease, Pool, Purpose};
 use faro_secure::Protection;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -122,13 +121,10 @@ impl DeviceBench {
     }
 
     fn remote(&self, pair: &QueuePair, psn: u32) -> Remote {
-        let PortAddress { gid, lid, mtu } = self.device.address();
         Remote {
-            gid,
-            lid,
+            address: self.device.address(),
             qp: pair.number(),
             psn,
-            mtu,
             reads: pair.depth().reads,
         }
     }

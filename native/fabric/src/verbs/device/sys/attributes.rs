@@ -48,7 +48,7 @@ pub(crate) struct ibv_device_attr {
     pub(crate) phys_port_cnt: u8,
 }
 
-/// The front of the structure. The function of IBVERBS_1.1 fills the fields up to `link_layer`;
+/// The front of the structure. The function of IBVERBS_1.1 fills the fields up to `flags`;
 /// headers add fields behind them.
 #[derive(FromZeros)]
 #[repr(C)]

@@ -19,8 +19,14 @@ pub(crate) const IBV_EVENT_DEVICE_FATAL: c_uint = 8;
 pub(crate) const IBV_EVENT_PORT_ACTIVE: c_uint = 9;
 pub(crate) const IBV_EVENT_PORT_ERR: c_uint = 10;
 pub(crate) const IBV_EVENT_LID_CHANGE: c_uint = 11;
+pub(crate) const IBV_EVENT_PKEY_CHANGE: c_uint = 12;
+pub(crate) const IBV_EVENT_SM_CHANGE: c_uint = 13;
 pub(crate) const IBV_EVENT_QP_LAST_WQE_REACHED: c_uint = 16;
+pub(crate) const IBV_EVENT_CLIENT_REREGISTER: c_uint = 17;
 pub(crate) const IBV_EVENT_GID_CHANGE: c_uint = 18;
+
+// Flags of a port, in an enum without a name.
+pub(crate) const IBV_QPF_GRH_REQUIRED: c_uint = 1 << 0;
 
 // enum ibv_port_state
 pub(crate) const IBV_PORT_ACTIVE: c_uint = 4;

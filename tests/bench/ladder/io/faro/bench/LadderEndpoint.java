@@ -27,7 +27,6 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.apache.spark.SparkConf;
-import org.apache.spark.network.shuffle.BlockStoreClient;
 
 /**
  * Faro as an executor has it, without an executor: a native endpoint, and on it the same FaroBlockStoreClient that
@@ -65,7 +64,7 @@ public final class LadderEndpoint {
     this.endpoint = endpoint;
   }
 
-  /** Starts the endpoint of a side: faro-tcp, faro-shm or faro-sealed (TCP). Limits are the defaults of an executor. */
+  /** Starts the endpoint of a side: faro-shm, faro-sealed (TCP), or one of faro-tcp. Limits are the defaults of an executor. */
   public static LadderEndpoint start(String side, Locate data, Locate index) throws Exception {
     FaroConf defaults = new FaroConf(new SparkConf(false));
     boolean sealed = side.equals("faro-sealed");
@@ -90,7 +89,7 @@ public final class LadderEndpoint {
     return endpoint.counters();
   }
 
-  public BlockStoreClient clientOf(byte[] card) {
+  public FaroBlockStoreClient clientOf(byte[] card) {
     SparkConf spark = new SparkConf(false).set("spark.faro.fallback", "never");
     FaroConf conf = new FaroConf(spark);
     PluginCounters counters = new PluginCounters();

@@ -1,5 +1,6 @@
 package io.faro.bench;
 
+import io.faro.spark.fetch.FaroBlockStoreClient;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
@@ -68,7 +69,8 @@ public final class ReaderMain {
     } else {
       LadderEndpoint endpoint = LadderEndpoint.start(side, files::data, files::index);
       endpoints.put(side, endpoint);
-      clients.put(side, endpoint.clientOf(Base64.getDecoder().decode(how)));
+      FaroBlockStoreClient client = endpoint.clientOf(Base64.getDecoder().decode(how));
+      clients.put(side, side.equals("faro-tcp-reader") ? new VerifyingClient(client) : client);
     }
   }
 

@@ -1,5 +1,7 @@
 package io.faro.e2e;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.IOException;
@@ -64,6 +66,7 @@ final class UiCases {
         Check.that("both executors fetched: " + counted, counted.size() == 2 && sum > 0);
         String ui = context.jsc.sc().uiWebUrl().get();
         Check.await("the tab should show " + counted, () -> rows(get(ui + "/faro/")).equals(counted));
+        Check.await("its JSON should have " + counted, () -> ofJson(get(ui + "/faro/json/")).equals(counted));
         query(ui);
         if (context.jsc.getConf().contains("spark.faro.service.directory")) {
             Check.await("the tab should show what the node service has",
@@ -100,6 +103,21 @@ final class UiCases {
         Map<String, Long> rows = new TreeMap<>();
         for (Matcher row = ROW.matcher(page); row.find(); ) {
             rows.put(row.group(1), Long.parseLong(row.group(2)));
+        }
+        return rows;
+    }
+
+    /** Remote bytes by executor, of the page's JSON. */
+    private static Map<String, Long> ofJson(String json) throws IOException {
+        Map<String, Long> rows = new TreeMap<>();
+        for (JsonNode executor : new ObjectMapper().readTree(json.isEmpty() ? "{}" : json).path("executors")) {
+            long bytes = 0;
+            for (String fabric : new String[] {"verbs", "shm", "tcp"}) {
+                bytes += executor.path("counters").path("remoteBytes." + fabric).asLong();
+            }
+            if (!executor.path("executor").asText().equals("driver")) {
+                rows.put(executor.path("executor").asText(), bytes);
+            }
         }
         return rows;
     }

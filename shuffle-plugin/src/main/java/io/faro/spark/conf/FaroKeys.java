@@ -187,6 +187,12 @@ public final class FaroKeys {
           + "lossless networks use.",
       text -> within(text, 0, 255));
 
+  static final Key<Integer> VERBS_SERVICE_LEVEL = key(
+      "verbs.serviceLevel", "number", "0", "0 to 15",
+      "InfiniBand's service level (SL) of packets, where the subnet manager has given Spark's traffic or the routing one "
+          + "other than 0. Some devices make the priority of a VLAN of it.",
+      text -> within(text, 0, 15));
+
   static final Key<Integer> VERBS_RETRY_COUNT = key(
       "verbs.retryCount", "number", "7", "0 to 7",
       "How often the device sends a packet again before the connection fails; the pair of executors then uses TCP and "

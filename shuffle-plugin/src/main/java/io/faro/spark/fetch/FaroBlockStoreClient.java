@@ -271,6 +271,11 @@ public final class FaroBlockStoreClient extends BlockStoreClient implements Part
     }
 
     @Override
+    public boolean verifies() {
+      return listener.verifies();
+    }
+
+    @Override
     public void onBlockFetchSuccess(String block, ManagedBuffer data) {
       // The caller releases its own reference.
       data.retain();

@@ -96,7 +96,7 @@ final class FetchCall implements FetchListener, Peers.Waiter {
     }
     FaroTransport.Fetch begun;
     try {
-      begun = transport.fetch(handle, ids, this);
+      begun = transport.fetch(handle, ids, this, listener.verifies());
     } catch (Throwable e) {
       Reason why = Reason.of(e);
       note(why, e, why == Reason.OTHER);

@@ -151,6 +151,11 @@ public final class SourceChain {
     }
 
     @Override
+    public boolean verifies() {
+      return listener.verifies();
+    }
+
+    @Override
     public void abandoned() {
       listener.abandoned();
     }

@@ -68,6 +68,7 @@ public final class Metric {
     fabric("tcp", "TCP");
     requests();
     exchange();
+    rdmaPort();
     memory();
     besideTheArena();
     regions();
@@ -135,6 +136,13 @@ public final class Metric {
     level("exchange.pairsInUseHighWater", "pairs", "highest value of `exchange.pairsInUse`");
     count("exchange.rounds", "rounds", "of the schedule started");
     count("exchange.waits", "requests", "that waited for other requests, see `spark.faro.exchange`");
+  }
+
+  private static void rdmaPort() {
+    count("rdmaPort.retransmits", "packets", "that the RDMA port sent again since this executor opened it, of all "
+        + "processes of the host; 0 where the driver does not count them");
+    count("rdmaPort.outOfSequence", "packets", "of that port that were lost or overtaken on their way");
+    count("rdmaPort.notReady", "packets", "of that port that met a receiver that was not ready (RNR)");
   }
 
   private static void memory() {
@@ -241,6 +249,7 @@ public final class Metric {
 
   private static void sorts() {
     count("sorts", "partitions", "that Faro sorted, see `spark.faro.sort`");
+    count("sortRuns", "runs", "of sorted rows that moved to disk because the task's memory ended");
     for (SortDeclineReason why : SortDeclineReason.values()) {
       count(why.counter(), why.unit(), (why.isDrivers ? "in plans, counted by the driver, " : "")
           + "left to Spark's own sort: " + why.text);

@@ -9,6 +9,8 @@ import java.util.concurrent.atomic.LongAdder;
 public final class SortCounters {
   /** Partitions that Faro sorted. */
   public static final LongAdder SORTS = new LongAdder();
+  /** Runs of sorted rows that moved to disk because memory ended. */
+  public static final LongAdder RUNS = new LongAdder();
   private static final Map<SortDeclineReason, LongAdder> DECLINED = new EnumMap<>(SortDeclineReason.class);
 
   static {
@@ -50,6 +52,7 @@ public final class SortCounters {
 
   static void addTo(Map<String, Long> all) {
     all.put("sorts", SORTS.sum());
+    all.put("sortRuns", RUNS.sum());
     DECLINED.forEach((why, count) -> all.put(why.counter(), count.sum()));
   }
 }

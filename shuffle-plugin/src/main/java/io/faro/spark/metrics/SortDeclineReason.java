@@ -5,7 +5,7 @@ public enum SortDeclineReason {
   EXPRESSION("expression", true, "their order begins with an expression"),
   TYPE("type", true, "their order begins with a column of a type that Faro does not compare"),
   EXECUTORS("executors", true, "Faro had not started in all executors when their query was planned"),
-  MEMORY("memory", false, "the task's memory ended before the rows did"),
+  MEMORY("memory", false, "the task had hardly memory"),
   NO_LIBRARY("noLibrary", false, "the native library cannot be loaded"),
   FAULT("fault", false, "native code refused the rows, which is a defect: see the executor's log");
 

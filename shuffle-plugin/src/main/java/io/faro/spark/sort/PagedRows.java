@@ -26,17 +26,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Rows of one task in pages of Spark's memory. They come in, and go out either sorted or as they came; what is still to
- * go out moves to disk when another operator of the task needs the memory. While rows come in nothing moves, as with
- * Spark's sorter.
+ * Rows of one task in pages of Spark's memory, as many as it has room for. They come in, and go out either sorted or as
+ * they came; what is still to go out moves to disk when another operator of the task needs the memory. While rows come
+ * in nothing moves, as with Spark's sorter.
  *
  * <p>Spark holds a lock of the task's memory manager when it asks for memory, and another thread of the task may then
  * read rows. So no memory is freed while this object's own lock is held.
  */
 final class PagedRows extends MemoryConsumer {
   private static final Logger LOG = LoggerFactory.getLogger(PagedRows.class);
-  /** For each row, memory for its entry in two arrays is taken while rows come in: that of Spark's own pointers. */
+  /** For each row, memory for its entry in two arrays is taken before it comes in: that of Spark's own pointers. */
   private static final long RESERVED_BYTES = 2 * RowSort.MAX_ENTRY_BYTES;
+  private static final int ROWS_RESERVED_AT_A_TIME = 1 << 10;
   /** Two longs for each of them are an array. Sums of these positions are ints too. */
   private static final long MAX_ROWS = 1 << 29;
   private static final int SPILL_BUFFER_BYTES = 32 << 10;
@@ -51,9 +52,9 @@ final class PagedRows extends MemoryConsumer {
   private Object base;
   private long at;
   private long end;
-  private long pageRows;
   private long rows;
-  private long reserved;
+  /** For how many rows memory for entries is taken. */
+  private long reservedRows;
   private long peak;
   private long sortNanos;
 
@@ -64,7 +65,9 @@ final class PagedRows extends MemoryConsumer {
   /** The page of the row that is out. It stays until the next row. */
   @Nullable private MemoryBlock current;
   private volatile boolean isClosed;
-  @Nullable private File spilled;
+  /** Has the rows that were still to go out, on disk. */
+  @Nullable private UnsafeSorterSpillWriter spilled;
+  /** Opened when a row is asked for: runs that wait to be merged need no buffers. */
   @Nullable private UnsafeSorterSpillReader reader;
 
   PagedRows(TaskContext context, int fields) {
@@ -89,7 +92,7 @@ final class PagedRows extends MemoryConsumer {
   /** Takes a copy of the row. Returns {@code false} if there is no memory for it, or there are too many. */
   boolean add(UnsafeRow row) {
     int bytes = row.getSizeInBytes();
-    if (rows == MAX_ROWS) {
+    if (rows == MAX_ROWS || rows == reservedRows && !reserve()) {
       return false;
     }
     if (end - at < RowSort.ROW_HEAD_BYTES + bytes && !nextPage(RowSort.ROW_HEAD_BYTES + (long) bytes)) {
@@ -98,17 +101,12 @@ final class PagedRows extends MemoryConsumer {
     Platform.putLong(base, at, bytes);
     Platform.copyMemory(row.getBaseObject(), row.getBaseOffset(), base, at + RowSort.ROW_HEAD_BYTES, bytes);
     at += RowSort.ROW_HEAD_BYTES + bytes;
-    pageRows++;
     rows++;
     return true;
   }
 
   private boolean nextPage(long bytes) {
     endPage();
-    if (!reserve(pageRows * RESERVED_BYTES)) {
-      return false;
-    }
-    pageRows = 0;
     try {
       MemoryBlock page = allocatePage(bytes);
       base = page.getBaseObject();
@@ -134,16 +132,21 @@ final class PagedRows extends MemoryConsumer {
     }
   }
 
-  private boolean reserve(long bytes) {
-    long got = bytes == 0 ? 0 : acquireMemory(bytes);
-    reserved += got;
-    return got == bytes;
+  private boolean reserve() {
+    long bytes = ROWS_RESERVED_AT_A_TIME * RESERVED_BYTES;
+    long got = acquireMemory(bytes);
+    if (got < bytes) {
+      freeMemory(got);
+      return false;
+    }
+    reservedRows += ROWS_RESERVED_AT_A_TIME;
+    return true;
   }
 
   /** Gives back what was taken for entries, and returns how much it was. */
   long giveUpReserved() {
-    long bytes = reserved;
-    reserved = 0;
+    long bytes = reservedRows * RESERVED_BYTES;
+    reservedRows = 0;
     freeMemory(bytes);
     return bytes;
   }
@@ -273,10 +276,13 @@ final class PagedRows extends MemoryConsumer {
         return false;
       }
       remaining--;
-      before = reader != null ? current : null;
+      before = spilled != null ? current : null;
       try {
-        if (reader != null) {
+        if (spilled != null) {
           current = null;
+          if (reader == null) {
+            reader = spilled.getReader(SparkEnv.get().serializerManager());
+          }
           reader.loadNext();
           row.pointTo(reader.getBaseObject(), reader.getBaseOffset(), reader.getRecordLength());
         } else {
@@ -311,13 +317,13 @@ final class PagedRows extends MemoryConsumer {
     return bytes;
   }
 
-  /** Returns how much memory is free then. While rows come in, it is none. */
-  private long moveToDisk() throws IOException {
+  /** Moves what is still to go out. Returns how much memory is free then. While rows come in, it is none. */
+  long moveToDisk() throws IOException {
     List<MemoryBlock> freed = new ArrayList<>();
     LongArray array;
     ShuffleWriteMetrics written = new ShuffleWriteMetrics();
     synchronized (this) {
-      if (cursor == null || isClosed || reader != null || remaining == 0) {
+      if (cursor == null || isClosed || spilled != null || remaining == 0) {
         return 0;
       }
       write(written);
@@ -341,9 +347,8 @@ final class PagedRows extends MemoryConsumer {
 
   /** Writes the rows that are still to go out. Called with the lock. */
   private void write(ShuffleWriteMetrics metrics) throws IOException {
-    SparkEnv env = SparkEnv.get();
-    UnsafeSorterSpillWriter writer =
-        new UnsafeSorterSpillWriter(env.blockManager(), SPILL_BUFFER_BYTES, metrics, Math.toIntExact(remaining));
+    UnsafeSorterSpillWriter writer = new UnsafeSorterSpillWriter(
+        SparkEnv.get().blockManager(), SPILL_BUFFER_BYTES, metrics, Math.toIntExact(remaining));
     boolean isWhole = false;
     try {
       RowCursor rest = cursor.copy();
@@ -358,8 +363,7 @@ final class PagedRows extends MemoryConsumer {
         delete(writer.getFile());
       }
     }
-    spilled = writer.getFile();
-    reader = writer.getReader(env.serializerManager());
+    spilled = writer;
   }
 
   private static void delete(File file) {
@@ -373,7 +377,7 @@ final class PagedRows extends MemoryConsumer {
     List<MemoryBlock> freed = new ArrayList<>();
     LongArray array;
     UnsafeSorterSpillReader open;
-    File file;
+    UnsafeSorterSpillWriter onDisk;
     synchronized (this) {
       if (isClosed) {
         return;
@@ -384,13 +388,13 @@ final class PagedRows extends MemoryConsumer {
           freed.add(page);
         }
       }
-      if (reader != null && current != null) {
+      if (spilled != null && current != null) {
         freed.add(current);
       }
       pages.clear();
       array = entries;
       open = reader;
-      file = spilled;
+      onDisk = spilled;
       entries = null;
       current = null;
     }
@@ -402,10 +406,10 @@ final class PagedRows extends MemoryConsumer {
         open.close();
       }
     } catch (IOException e) {
-      LOG.warn("{} cannot be closed", file, e);
+      LOG.warn("{} cannot be closed", onDisk.getFile(), e);
     }
-    if (file != null) {
-      delete(file);
+    if (onDisk != null) {
+      delete(onDisk.getFile());
     }
   }
 

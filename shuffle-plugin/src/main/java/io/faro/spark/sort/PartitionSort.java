@@ -18,8 +18,8 @@ import scala.collection.Iterator;
 import scala.runtime.AbstractFunction1;
 
 /**
- * Sorts the rows of one partition. Where memory ends before the rows do, Spark's own sorter gets all of them, in the
- * order in which they came, and goes on with them as if it had had them from the start.
+ * Sorts the rows of one partition. Where there is hardly memory, or native code does not sort them, Spark's own sorter
+ * gets all of them, and goes on as if it had had them from the start.
  */
 final class PartitionSort extends AbstractFunction1<Iterator<InternalRow>, Iterator<InternalRow>>
     implements Serializable {
@@ -44,52 +44,55 @@ final class PartitionSort extends AbstractFunction1<Iterator<InternalRow>, Itera
   @Override
   public Iterator<InternalRow> apply(Iterator<InternalRow> rows) {
     TaskContext context = TaskContext.get();
+    long spilledBefore = context.taskMetrics().memoryBytesSpilled();
     try {
       if (!Faro.isAvailable()) {
         SortCounters.declined(SortDeclineReason.NO_LIBRARY);
-        return inSpark(context, null, null, rows);
+        return inSpark(context, null, null, rows, spilledBefore);
       }
-      PagedRows paged = new PagedRows(context, columns.fields);
-      body.holds(paged);
-      context.addTaskCompletionListener((TaskCompletionListener) done -> paged.close());
+      SortRuns runs = new SortRuns(context, columns, () -> SortNodes.ordering(node));
+      body.holds(runs);
+      context.addTaskCompletionListener((TaskCompletionListener) done -> runs.close());
       while (rows.hasNext()) {
         UnsafeRow row = (UnsafeRow) rows.next();
-        if (!paged.add(row)) {
-          SortCounters.declined(SortDeclineReason.MEMORY);
-          return inSpark(context, paged, row, rows);
+        SortDeclineReason why = runs.add(row);
+        if (why != null) {
+          SortCounters.declined(why);
+          return inSpark(context, runs, row, rows, spilledBefore);
         }
       }
-      SortDeclineReason why = paged.sort(columns, () -> SortNodes.ordering(node));
+      SortDeclineReason why = runs.sort();
       if (why != null) {
         SortCounters.declined(why);
-        return inSpark(context, paged, null, rows);
+        return inSpark(context, runs, null, rows, spilledBefore);
       }
       SortCounters.SORTS.increment();
-      count(context.taskMetrics(), paged.sortNanos(), paged.peakBytes(), 0);
-      return new SortedRows(paged, paged.count());
+      count(context.taskMetrics(), runs.sortNanos(), runs.peakBytes(), spilledBefore);
+      return runs.sorted();
     } catch (IOException e) {
       throw new java.io.UncheckedIOException(e);
     }
   }
 
-  /** Spark's own sorter sorts what {@code paged} has, {@code row} and the {@code rest}; the first two may be null. */
+  /** Spark's own sorter sorts what {@code runs} has, {@code row} and the {@code rest}; the first two may be null. */
   private Iterator<InternalRow> inSpark(
-      TaskContext context, PagedRows paged, UnsafeRow row, Iterator<InternalRow> rest) throws IOException {
-    TaskMetrics metrics = context.taskMetrics();
-    long spilledBefore = metrics.memoryBytesSpilled();
-    if (paged != null) {
+      TaskContext context, SortRuns runs, UnsafeRow row, Iterator<InternalRow> rest, long spilledBefore)
+      throws IOException {
+    if (runs != null) {
       // From here on they make room for the sorter, whose first memory is its constructor's.
-      paged.unsorted();
+      runs.unsorted();
     }
     UnsafeExternalRowSorter sorter = node.createSorter();
     long peak = 0;
-    if (paged != null) {
-      peak = paged.peakBytes();
+    long nanos = 0;
+    if (runs != null) {
+      peak = runs.peakBytes();
+      nanos = runs.sortNanos();
       UnsafeRow next = new UnsafeRow(columns.fields);
-      while (paged.advance(next)) {
+      while (runs.advance(next)) {
         sorter.insertRow(next);
       }
-      paged.close();
+      runs.close();
     }
     if (row != null) {
       sorter.insertRow(row);
@@ -98,15 +101,15 @@ final class PartitionSort extends AbstractFunction1<Iterator<InternalRow>, Itera
       sorter.insertRow((UnsafeRow) rest.next());
     }
     Iterator<InternalRow> sorted = sorter.sort();
-    count(metrics, sorter.getSortTimeNanos(), Math.max(peak, sorter.getPeakMemoryUsage()),
-        metrics.memoryBytesSpilled() - spilledBefore);
+    count(context.taskMetrics(), nanos + sorter.getSortTimeNanos(), Math.max(peak, sorter.getPeakMemoryUsage()),
+        spilledBefore);
     return sorted;
   }
 
-  private void count(TaskMetrics metrics, long nanos, long peak, long spilled) {
+  private void count(TaskMetrics metrics, long nanos, long peak, long spilledBefore) {
     sortTime.add(TimeUnit.NANOSECONDS.toMillis(nanos));
     peakMemory.add(peak);
-    spillSize.add(spilled);
+    spillSize.add(metrics.memoryBytesSpilled() - spilledBefore);
     metrics.incPeakExecutionMemory(peak);
   }
 }

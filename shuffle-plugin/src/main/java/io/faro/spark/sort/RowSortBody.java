@@ -16,7 +16,7 @@ public final class RowSortBody implements Serializable {
 
   private final SortColumns columns;
   /** What the task holds. */
-  @Nullable private transient volatile PagedRows open;
+  @Nullable private transient volatile SortRuns open;
 
   RowSortBody(SortColumns columns) {
     this.columns = columns;
@@ -28,13 +28,13 @@ public final class RowSortBody implements Serializable {
     return node.child().execute().mapPartitions(sort, true, ClassTag$.MODULE$.apply(InternalRow.class));
   }
 
-  void holds(PagedRows rows) {
+  void holds(SortRuns rows) {
     open = rows;
   }
 
   /** Frees what the task of this thread holds: its rows are not asked for any more. */
   void cleanup() {
-    PagedRows rows = open;
+    SortRuns rows = open;
     if (rows != null) {
       rows.close();
     }

@@ -26,8 +26,8 @@ public final class EndpointTransport implements FaroTransport {
   }
 
   @Override
-  public Fetch fetch(long peer, BlockIds ids, FetchListener listener) throws FaroException {
-    return endpoint.fetch(peer, ids, 0, listener)::cancel;
+  public Fetch fetch(long peer, BlockIds ids, FetchListener listener, boolean verifies) throws FaroException {
+    return endpoint.fetch(peer, ids, 0, listener, verifies)::cancel;
   }
 
   @Override

@@ -17,8 +17,11 @@ public interface FaroTransport {
   /** A handle for the endpoint behind a card. Does not connect. */
   long addPeer(byte[] card, List<InetAddress> knownAt) throws FaroException;
 
-  /** Starts a fetch and returns at once. When it throws, the listener is never called. */
-  Fetch fetch(long peer, BlockIds ids, FetchListener listener) throws FaroException;
+  /**
+   * Starts a fetch and returns at once. When it throws, the listener is never called. {@code verifies}: the reader
+   * verifies the blocks by checksums in them.
+   */
+  Fetch fetch(long peer, BlockIds ids, FetchListener listener, boolean verifies) throws FaroException;
 
   /** Returns whether requests to the peer failed a short time ago, so that a new one is likely to cost a timeout. */
   boolean isBackedOff(long peer);

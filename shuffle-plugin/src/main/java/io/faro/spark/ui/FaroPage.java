@@ -2,10 +2,12 @@ package io.faro.spark.ui;
 
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.util.concurrent.Callable;
 import org.apache.spark.ui.SparkUI;
 import org.apache.spark.ui.SparkUITab;
 import org.apache.spark.ui.UIUtils;
 import org.apache.spark.ui.WebUIPage;
+import org.json4s.JsonAST;
 import scala.Function0;
 import scala.None$;
 import scala.Option;
@@ -16,9 +18,9 @@ import scala.xml.Node;
 import scala.xml.Unparsed;
 
 /**
- * The page for Spark's web server. Spark 3 calls {@code render(javax...)} and Spark 4 {@code render(jakarta...)}. A
- * class may have both, since the JVM loads a parameter's type only when it is needed. Both return Scala's immutable
- * {@code Seq}; the compiler adds the bridge method that Scala 2.12 calls.
+ * The page for Spark's web server, and its figures as JSON. Spark 3 calls {@code render(javax...)} and Spark 4 {@code
+ * render(jakarta...)}. A class may have both, since the JVM loads a parameter's type only when it is needed. Both
+ * return Scala's immutable {@code Seq}; the compiler adds the bridge method that Scala 2.12 calls.
  */
 final class FaroPage extends WebUIPage {
   private final SparkUITab tab;
@@ -44,11 +46,31 @@ final class FaroPage extends WebUIPage {
     return page(request);
   }
 
+  @Override
+  public JsonAST.JValue renderJson(javax.servlet.http.HttpServletRequest request) {
+    return (JsonAST.JValue) shown(this::json);
+  }
+
+  /** For Spark 4, as above. */
+  public org.json4s.JValue renderJson(jakarta.servlet.http.HttpServletRequest request) {
+    return (org.json4s.JValue) shown(this::json);
+  }
+
+  private Object json() throws Exception {
+    return PageJson.asJson4s(PageJson.of(store.executors(), store.shuffles(), store.services(), manager()));
+  }
+
   private Seq<Node> page(Object request) {
-    try {
+    return shown(() -> {
       long now = live ? System.currentTimeMillis() : PageHtml.PAST;
       return frame(request, new Unparsed(PageHtml.of(
           store.executors(), store.shuffles(), store.services(), manager(), now, queries(request))));
+    });
+  }
+
+  private static <T> T shown(Callable<T> content) {
+    try {
+      return content.call();
     } catch (InvocationTargetException e) {
       throw new IllegalStateException("the Faro page cannot be shown: " + e.getCause(), e.getCause());
     } catch (Exception e) {

@@ -97,10 +97,22 @@ class SortSameAsSparkTest {
   }
 
   @Test
-  void withoutMemorySparksSorterGoesOnAndSortedRowsMoveToDisk() {
-    start(Long.toString(5L << 20));
+  void whereMemoryEndsRunsAreMerged() {
+    long before = SortCounters.RUNS.sum();
+    compareWithMemory(4L << 20, 6);
+    assertTrue(SortCounters.RUNS.sum() - before > 5, "runs on disk");
+  }
+
+  @Test
+  void withHardlyMemorySparksSorterGoesOn() {
     long before = SortCounters.sum(SortDeclineReason.MEMORY);
-    for (int seed = 0; seed < 12; seed++) {
+    compareWithMemory(1L << 20, 2);
+    assertTrue(SortCounters.sum(SortDeclineReason.MEMORY) - before > 3, "sorts that ended without memory");
+  }
+
+  private void compareWithMemory(long bytes, int seeds) {
+    start(Long.toString(bytes));
+    for (int seed = 0; seed < seeds; seed++) {
       Random random = new Random(1_000 + seed);
       RandomTable table = new RandomTable(random, 4_000 + random.nextInt(40_000));
       Dataset<Row> rows = spark.createDataFrame(table.rows, table.schema).repartition(2);
@@ -109,6 +121,5 @@ class SortSameAsSparkTest {
       compare(seed + ": join of " + table, rows, "select * from (select /*+ MERGE(b) */ a.*, b.id other from t a "
           + "join t b on a.id = b.id and a.id % 7 = b.id % 7) order by " + order);
     }
-    assertTrue(SortCounters.sum(SortDeclineReason.MEMORY) - before > 3, "sorts that ended without memory");
   }
 }

@@ -32,11 +32,13 @@ final class FakeTransport implements FaroTransport {
     final long peer;
     final BlockIds ids;
     final FetchListener listener;
+    final boolean verifies;
 
-    StartedFetch(long peer, BlockIds ids, FetchListener listener) {
+    StartedFetch(long peer, BlockIds ids, FetchListener listener, boolean verifies) {
       this.peer = peer;
       this.ids = ids;
       this.listener = listener;
+      this.verifies = verifies;
     }
   }
 
@@ -127,11 +129,11 @@ final class FakeTransport implements FaroTransport {
   }
 
   @Override
-  public Fetch fetch(long peer, BlockIds ids, FetchListener listener) throws FaroException {
+  public Fetch fetch(long peer, BlockIds ids, FetchListener listener, boolean verifies) throws FaroException {
     if (refuse != null) {
       throw refuse;
     }
-    started.add(new StartedFetch(peer, ids, listener));
+    started.add(new StartedFetch(peer, ids, listener, verifies));
     return () -> cancelled++;
   }
 

@@ -53,7 +53,7 @@ class FaroConfTest {
     assertEquals(
         map("fabric", "auto", "memory.limit", "134217728", "memory.idleRelease", "60000", "request.timeout", "30000",
             "port", "0", "regions", "unpinned", "staging", "onDemand", "exchange", "auto", "exchange.slice", "20",
-            "verbs.trafficClass", "0", "verbs.retryCount", "7", "verbs.rnrRetry", "7", "verbs.timeout", "14"),
+            "verbs.trafficClass", "0", "verbs.serviceLevel", "0", "verbs.retryCount", "7", "verbs.rnrRetry", "7", "verbs.timeout", "14"),
         new FaroConf(with("spark.executor.cores", "4")).settings);
     assertEquals(
         new FaroConf(with()).settings,
@@ -89,13 +89,13 @@ class FaroConfTest {
         "spark.faro.service.directory", "/run/faro", "spark.faro.replicas", "2",
         "spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms",
         "spark.faro.verbs.device", "mlx5_0:1,10.1.0.0/16", "spark.faro.verbs.gidIndex", "3",
-        "spark.faro.verbs.trafficClass", "104",
+        "spark.faro.verbs.trafficClass", "104", "spark.faro.verbs.serviceLevel", "3",
         "spark.faro.verbs.retryCount", "6", "spark.faro.verbs.rnrRetry", "5", "spark.faro.verbs.timeout", "16");
     Map<String, String> expected = map(
         "fabric", "verbs", "memory.limit", "1073741824", "memory.idleRelease", "300000", "request.timeout", "1500",
         "port", "7400", "bindAddress", "10.0.0.7", "regions", "odp", "staging", "planned", "exchange", "rotated",
         "exchange.slice", "5", "verbs.device", "mlx5_0:1,10.1.0.0/16", "verbs.gidIndex", "3",
-        "verbs.trafficClass", "104",
+        "verbs.trafficClass", "104", "verbs.serviceLevel", "3",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
     assertEquals(expected, new FaroConf(conf).settings);
     assertEquals(FaroKeys.ALL.size(), expected.size() + 9, "a key is missing in this test");
@@ -152,6 +152,7 @@ class FaroConfTest {
     "spark.faro.verbs.gidIndex  | -1                   | 0 to 255",
     "spark.faro.verbs.gidIndex  | first                | 0 to 255",
     "spark.faro.verbs.trafficClass | 256               | 0 to 255",
+    "spark.faro.verbs.serviceLevel | 16                | 0 to 15",
     "spark.faro.verbs.retryCount | 8                   | 0 to 7",
     "spark.faro.verbs.rnrRetry  | -1                   | 0 to 7",
     "spark.faro.verbs.timeout   | 0                    | 1 to 31",

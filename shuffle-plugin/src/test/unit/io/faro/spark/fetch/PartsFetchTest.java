@@ -1,6 +1,7 @@
 package io.faro.spark.fetch;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -22,7 +23,13 @@ class PartsFetchTest {
   private final ClientHarness h = new ClientHarness(false);
   private final Map<Integer, ManagedBuffer> arrived = new TreeMap<>();
   private final Map<Integer, Throwable> failed = new TreeMap<>();
+  private boolean verifies;
   private final BlockListener listener = new BlockListener() {
+    @Override
+    public boolean verifies() {
+      return verifies;
+    }
+
     @Override
     public void arrived(int part, ManagedBuffer bytes) {
       assertNull(arrived.put(part, bytes), "twice");
@@ -73,6 +80,16 @@ class PartsFetchTest {
     assertEquals(3, arrived.size());
     assertEquals(0, h.spark.requests);
     releaseAll();
+  }
+
+  @Test
+  void onlyReadersThatVerifyThePartsAskForUncheckedOnes() {
+    assertFalse(fetch(h, 1).verifies);
+    verifies = true;
+    assertTrue(fetch(h, 1).verifies);
+    // Spark's iterator verifies nothing before it hands a block over.
+    h.fetch(ClientHarness.blocks(1));
+    assertFalse(h.transport.last().verifies);
   }
 
   @Test

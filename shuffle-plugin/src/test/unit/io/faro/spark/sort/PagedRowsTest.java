@@ -26,6 +26,8 @@ import org.apache.spark.memory.MemoryConsumer;
 import org.apache.spark.memory.MemoryMode;
 import org.apache.spark.memory.TaskMemoryManager;
 import org.apache.spark.memory.UnifiedMemoryManager;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.BaseOrdering;
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -279,6 +281,89 @@ class PagedRowsTest {
     }
     rows.close();
     neighbour.freeMemory(taken);
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  /** Two columns: a key of which there are many equal ones, and the row's number. */
+  private SortRuns runs(boolean offHeap, int count) throws Exception {
+    rows(offHeap, 2 << 20).close();
+    SortRuns runs = new SortRuns(context, SortColumns.of(
+        io.faro.sort.SortKey.empty().then(0, io.faro.sort.KeyKind.LONG, false, true), 2), ByFirst::new);
+    UnsafeRow row = UnsafeRow.createFromByteArray(24, 2);
+    for (int i = 0; i < count; i++) {
+      row.setLong(0, i * 7_919L % 1_000);
+      row.setLong(1, i);
+      assertNull(runs.add(row));
+    }
+    return runs;
+  }
+
+  private static final class ByFirst extends BaseOrdering {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public int compare(InternalRow a, InternalRow b) {
+      return Long.compare(a.getLong(0), b.getLong(0));
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void runsThatMovedToDiskAreMergedAndEqualRowsKeepTheirOrder(boolean offHeap) throws Exception {
+    Set<Path> before = files();
+    SortRuns runs = runs(offHeap, 150_000);
+    int onDisk = files().size() - before.size();
+    assertTrue(onDisk > 3, onDisk + " runs");
+    assertNull(runs.sort());
+    SortedRows sorted = runs.sorted();
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    long key = 0;
+    long number = -1;
+    for (int i = 0; i < 150_000; i++) {
+      InternalRow row = sorted.next();
+      assertTrue(row.getLong(0) == key ? row.getLong(1) > number : row.getLong(0) == key + 1, i + ". row");
+      key = row.getLong(0);
+      number = row.getLong(1);
+      if (i == 70_000) {
+        neighbour.acquireMemory(2 << 20);
+        assertEquals(onDisk + 1, files().size() - before.size(), "the last run moved too");
+        assertEquals(number, row.getLong(1), "the row that is out stays");
+      }
+    }
+    assertFalse(sorted.hasNext());
+    neighbour.freeMemory(neighbour.getUsed());
+    assertEquals(before, files());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void anEndOfAMergeGivesAllBack(boolean offHeap) throws Exception {
+    Set<Path> before = files();
+    SortRuns runs = runs(offHeap, 100_000);
+    assertNull(runs.sort());
+    SortedRows sorted = runs.sorted();
+    sorted.next();
+    runs.close();
+    assertFalse(sorted.hasNext());
+    assertEquals(before, files());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void runsGoToAnotherSorterWhenOneCannotBeSorted(boolean offHeap) throws Exception {
+    Set<Path> before = files();
+    SortRuns runs = runs(offHeap, 100_000);
+    runs.unsorted();
+    java.util.BitSet seen = new java.util.BitSet();
+    UnsafeRow row = new UnsafeRow(2);
+    while (runs.advance(row)) {
+      seen.set((int) row.getLong(1));
+    }
+    assertEquals(100_000, seen.cardinality());
+    runs.close();
+    assertEquals(before, files());
     assertEquals(0, memory.cleanUpAllAllocatedMemory());
   }
 }

@@ -18,6 +18,14 @@ public interface BlockListener {
    */
   void left(int[] at, @Nullable Reason reason, @Nullable Throwable cause, boolean onTaskThread);
 
+  /**
+   * Returns whether every block is verified by checksums in it before rows or records of it are used, so that it need not
+   * be checked on its way.
+   */
+  default boolean verifies() {
+    return false;
+  }
+
   /** The task is over; the blocks that neither arrived nor were left do not come. Idempotent. */
   default void abandoned() {}
 }

@@ -26,14 +26,19 @@ public class GroupFetch extends BlockStoreClient {
   private final BlockStoreClient blocks;
   private final PartClient client;
   private final Map<String, Group> groups;
+  private final boolean verified;
   private final Set<Arrivals> underWay = ConcurrentHashMap.newKeySet();
   private volatile boolean over;
 
-  /** {@code blocks}: for what is no group, and for requests that go to files. */
-  GroupFetch(BlockStoreClient blocks, PartClient client, Map<String, Group> groups) {
+  /**
+   * {@code blocks}: for what is no group, and for requests that go to files; {@code verified}: parts have checksums that
+   * their reader verifies.
+   */
+  GroupFetch(BlockStoreClient blocks, PartClient client, Map<String, Group> groups, boolean verified) {
     this.blocks = blocks;
     this.client = client;
     this.groups = groups;
+    this.verified = verified;
   }
 
   @Override
@@ -107,6 +112,11 @@ public class GroupFetch extends BlockStoreClient {
       arrived = new ManagedBuffer[parts.count()];
       settled = new boolean[parts.count()];
       groupsLeft = wanted.size();
+    }
+
+    @Override
+    public boolean verifies() {
+      return verified;
     }
 
     @Override

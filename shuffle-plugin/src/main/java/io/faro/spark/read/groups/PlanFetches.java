@@ -83,7 +83,7 @@ public final class PlanFetches {
 
   private void fetch(ReadPlan plan) {
     if (!plan.fetched.isEmpty()) {
-      GroupFetch client = new GroupFetch(blocks.blockStoreClient(), shared.client, plan.groups);
+      GroupFetch client = shared.fetch(blocks, plan);
       end.fetches(client);
       current = new FetchedBlocks(plan, client, shared.conf, blocks, context, metrics);
     }
@@ -100,7 +100,7 @@ public final class PlanFetches {
       Function<FetchedGroup, S> ofGroup, Function<StreamPart, S> ofPart) {
     ReadPlan plan = ReadPlan.of(shuffle, Collections.singletonMap(address, part),
         BlockPlaces.overTheNetwork(blocks), shared.conf.limits());
-    GroupFetch client = new GroupFetch(blocks.blockStoreClient(), shared.client, plan.groups);
+    GroupFetch client = shared.fetch(blocks, plan);
     FetchedBlocks fetched = new FetchedBlocks(plan, client, shared.conf, blocks, context, metrics);
     // See fetch: before Spark's iterator.
     context.addTaskCompletionListener(end);

@@ -42,6 +42,14 @@ public final class ReaderConf {
         ? SparkSettings.text(conf, "spark.shuffle.checksum.algorithm", "ADLER32") : null;
   }
 
+  /**
+   * Returns whether all bytes of a part are under checksums in it: of lz4's blocks, and of the row blocks among them. The
+   * frames of the other codecs have none.
+   */
+  boolean partsHaveChecksums() {
+    return codec == RowCodec.LZ4;
+  }
+
   /** Limits of one group. The iterator requests a fifth of what may be in flight at once. */
   public ReadPlan.Limits limits() {
     return new ReadPlan.Limits(maxBytesInFlight / 5, maxBytesToMemory, maxBlocksPerAddress);

@@ -4,7 +4,9 @@ import io.faro.Endpoint;
 import io.faro.spark.read.places.HostDirectories;
 import io.faro.spark.read.places.LoanClient;
 import io.faro.spark.read.places.LocalFiles.OutputFinder;
+import io.faro.spark.read.places.ReadPlan;
 import org.apache.spark.TaskContext;
+import org.apache.spark.storage.BlockManager;
 
 /** What the readers of an executor share. */
 public final class ReaderContext {
@@ -23,6 +25,11 @@ public final class ReaderContext {
     this.outputs = outputs;
     this.lender = lender;
     this.directories = directories;
+  }
+
+  /** The client by which one reader fetches what its plan says. */
+  GroupFetch fetch(BlockManager blocks, ReadPlan plan) {
+    return new GroupFetch(blocks.blockStoreClient(), client, plan.groups, conf.partsHaveChecksums());
   }
 
   /** How the reader of a task fetches damaged parts once more. */

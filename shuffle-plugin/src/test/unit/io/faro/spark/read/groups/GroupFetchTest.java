@@ -42,7 +42,7 @@ class GroupFetchTest {
   private final ReadPlan plan =
       new Blocks().of("1", 0, 3, 5, 6, 100).of("2", 3, 2, 5, 6, 100_000)
           .plan(new ReadPlan.Limits(1 << 20, 1 << 20, 1 << 20), false);
-  private final GroupFetch fetch = new GroupFetch(new PlainClient(), new RecordingClient(), plan.groups);
+  private final GroupFetch fetch = new GroupFetch(new PlainClient(), new RecordingClient(), plan.groups, true);
   private final BlockFetchingListener listener = new BlockFetchingListener() {
     @Override
     public void onBlockFetchSuccess(String block, ManagedBuffer data) {

@@ -11,7 +11,7 @@ class ReaderEndTest {
   private int closed;
 
   private GroupFetch client() {
-    return new GroupFetch(null, null, new HashMap<>()) {
+    return new GroupFetch(null, null, new HashMap<>(), false) {
       @Override
       public void close() {
         closed += 10;

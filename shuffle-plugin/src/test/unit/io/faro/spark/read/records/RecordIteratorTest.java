@@ -125,6 +125,30 @@ class RecordIteratorTest {
     assertEquals(0, blocks.held());
   }
 
+  /** Nobody checks the bytes before: see {@code ReaderConf.partsHaveChecksums}. */
+  @Test
+  void everyFlippedBitGivesTheSameRecordsOrAnError() throws IOException {
+    byte[] good = blocks.bytes(0);
+    List<String> expected = read(records(group(new byte[][] {good})));
+    int errors = 0;
+    for (int bit = 0; bit < good.length * 8; bit++) {
+      byte[] flipped = good.clone();
+      flipped[bit / 8] ^= (byte) (1 << bit % 8);
+      RecordIterator records = records(group(new byte[][] {flipped}));
+      List<String> found = null;
+      try {
+        found = read(records);
+      } catch (Exception e) {
+        assertTrue(e instanceof FetchFailedException, e.toString());
+        errors++;
+      }
+      assertTrue(found == null || found.equals(expected), "bit " + bit);
+      records.close();
+    }
+    assertTrue(errors > good.length, errors + " errors");
+    assertEquals(0, blocks.held());
+  }
+
   @ParameterizedTest
   @ValueSource(strings = {"lz4", "zstd", "snappy", "lzf", "none"})
   void aGroupIsOneStream(String codec) throws IOException {
