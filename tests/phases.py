@@ -114,7 +114,7 @@ TEST = [
 ALL_ELSE = [
     setup("fetch", "tests/setup/spark_home.py", ONE),
     setup("build", "tests/setup/native_build.py"),
-    parts("spark", f"{SPARK} --tier all", closing_counts, 1300),
+    parts("spark", f"{SPARK} --tier all", closing_counts, 1400),
     # With the exact library that a release has.
     parts(
         "released",

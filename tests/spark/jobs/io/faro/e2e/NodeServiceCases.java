@@ -15,6 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.spark.SparkEnv;
+import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaPairRDD;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
@@ -108,9 +109,9 @@ final class NodeServiceCases {
     }
 
     /**
-     * One of several applications that share two hosts, each with its service. While they shuffle, one service after the
-     * other is replaced by that of the next release, then the first one by this release's again. At the end
-     * executors are killed with their files: what was written before, during and after each step was computed once.
+     * One of several applications that share two hosts, each with its service. In the middle of a stage of each, one
+     * service after the other is replaced by that of the next release, then the first one by this release's again. At
+     * the end executors are killed with their files: all that was written before and after each step was computed once.
      */
     private static void rollingUpgrade(JavaSparkContext jsc, File scratch) throws Exception {
         String[][] steps = {{"host-0", "newer"}, {"host-1", "newer"}, {"host-0", ""}};
@@ -120,14 +121,12 @@ final class NodeServiceCases {
         Map<Integer, List<Long>> expected = RddCases.expected();
         LongAccumulator maps = jsc.sc().longAccumulator("map tasks");
         List<JavaPairRDD<Integer, Iterable<Long>>> written = new ArrayList<>();
+        written.add(counted(jsc, maps));
         for (int step = 0; step < steps.length; step++) {
             if (hasService) {
                 registered(jsc);
             }
-            JavaPairRDD<Integer, Iterable<Long>> before = counted(jsc, maps);
-            written.add(before);
-            Check.equal("before", expected, digests(before));
-            Check.that("a signal", new File(scratch, "shuffles-" + step + "-" + at).createNewFile());
+            Check.equal("before", expected, digests(written.get(step)));
             File replaced = new File(scratch, "replaced-" + step);
             CompletableFuture<Void> operator = CompletableFuture.completedFuture(null);
             if (at == 0) {
@@ -137,13 +136,15 @@ final class NodeServiceCases {
                 operator = CompletableFuture.runAsync(() -> replace(host, faults, replaced,
                     () -> scratch.list((dir, name) -> name.startsWith(start)).length == applications));
             }
-            while (!replaced.exists() && !operator.isCompletedExceptionally()) {
-                JavaPairRDD<Integer, Iterable<Long>> meanwhile = counted(jsc, maps);
-                written.add(meanwhile);
-                Check.equal("meanwhile", expected, digests(meanwhile));
-            }
+            File begun = new File(scratch, "shuffles-" + step + "-" + at);
+            JavaPairRDD<Integer, Long> pairs = counted(RddCases.pairs(jsc, 8), maps);
+            // Some applications have handed half of their outputs over by then, others read them.
+            boolean inMap = at % 2 == 0;
+            JavaPairRDD<Integer, Long> mapped = inMap ? upgraded(pairs, 4, begun, replaced) : pairs;
+            JavaPairRDD<Integer, Iterable<Long>> grouped = mapped.groupByKey(6);
+            written.add(grouped);
+            Check.equal("meanwhile", expected, digests(inMap ? grouped : upgraded(grouped, 1, begun, replaced)));
             operator.get();
-            Check.equal("afterwards", expected, digests(before));
         }
         // One with the jar of this release, and one with that of the next.
         if (hasService && at % 2 == 0) {
@@ -156,10 +157,22 @@ final class NodeServiceCases {
         Check.equal("map tasks in all", 8L * written.size(), maps.value());
     }
 
-    /** Replaces the service of a host when all applications shuffle. */
+    /** Its task of that partition says that it has begun, and waits until the service was replaced. */
+    private static <V> JavaPairRDD<Integer, V> upgraded(
+            JavaPairRDD<Integer, V> pairs, int partition, File begun, File replaced) {
+        return pairs.mapPartitionsToPair(records -> {
+            if (TaskContext.getPartitionId() == partition) {
+                begun.createNewFile();
+                Check.awaitFile(replaced);
+            }
+            return records;
+        });
+    }
+
+    /** Replaces the service of a host when all applications are in the middle of a stage. */
     private static void replace(File host, String faults, File replaced, Callable<Boolean> allShuffle) {
         try {
-            Check.await("all applications should shuffle", allShuffle);
+            Check.await("all applications should be in a stage", allShuffle);
             String before = daemon(host.getPath());
             Files.write(new File(host, "replacement").toPath(), faults.getBytes("UTF-8"));
             Executors.signal(before, "TERM");
