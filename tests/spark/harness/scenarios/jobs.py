@@ -46,7 +46,7 @@ SCENARIOS = [
         must_count=("sorts",),
         must_not_count=("sparkSorts.memory", "sparkSorts.noLibrary"),
     ),
-    # Tasks have no memory for all of their rows: sorted runs move to disk, or all rows of another operator.
+    # Tasks have no memory for all rows: sorted runs move to disk, or all rows of another operator.
     Scenario(
         "sort-without-memory",
         ["sortsOfJoins", "sortsEndEarly", "sqlLargeJoin", "sqlOrder"],
