@@ -53,7 +53,8 @@ class NativeTest {
       assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, null, 1, 1, false));
       assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, 3, 1, false));
       assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, -1, 1, false));
-      assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, Integer.MAX_VALUE, 1, false));
+      assertThrows(IllegalArgumentException.class,
+          () -> Native.fetch(endpoint, 1, direct, Integer.MAX_VALUE, 1, false));
       assertThrows(IllegalArgumentException.class, () -> Native.fetch(endpoint, 1, direct, 0, 1, false));
       assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 0, heap, 1));
       assertThrows(IllegalArgumentException.class, () -> Native.completions(endpoint, 0, null, 1));
