@@ -141,14 +141,14 @@ fn closed(events: &[Event]) -> Option<String> {
 }
 
 #[test]
-#[ignore = "needs a device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
+#[ignore = "needs an RDMA device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
 fn packets_are_addressed_as_the_port_wants_them() {
     let _alone = alone();
     Pair::of([fabric(1), fabric(2)]).pass(42);
 }
 
 #[test]
-#[ignore = "needs a device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
+#[ignore = "needs an RDMA device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
 fn a_peer_on_ethernet_is_refused() {
     let _alone = alone();
     let own = fabric(1);
@@ -159,7 +159,7 @@ fn a_peer_on_ethernet_is_refused() {
 }
 
 #[test]
-#[ignore = "needs a device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
+#[ignore = "needs an RDMA device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
 fn a_peer_in_another_partition_is_refused() {
     let _alone = alone();
     let own = fabric(1);
@@ -172,7 +172,7 @@ fn a_peer_in_another_partition_is_refused() {
 /// The subnet manager gives the port another LID: connections to the old one end, new ones use the new
 /// one, on the same device.
 #[test]
-#[ignore = "needs a device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
+#[ignore = "needs an RDMA device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
 fn a_new_lid_ends_connections_and_makes_new_ones() {
     let _alone = alone();
     let mut pair = Pair::of([fabric(1), fabric(2)]);
@@ -192,7 +192,7 @@ fn a_new_lid_ends_connections_and_makes_new_ones() {
 
 /// Queue pairs name a place in the table, where another partition is now.
 #[test]
-#[ignore = "needs a device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
+#[ignore = "needs an RDMA device behind tests/softroce/nic.c: tests/softroce/suite infiniband"]
 fn a_partition_that_is_taken_away_ends_connections() {
     let _alone = alone();
     let mut pair = Pair::of([fabric(1), fabric(2)]);

@@ -19,8 +19,8 @@ public interface BlockListener {
   void left(int[] at, @Nullable Reason reason, @Nullable Throwable cause, boolean onTaskThread);
 
   /**
-   * Returns whether every block is verified by checksums in it before rows or records of it are used, so that it need not
-   * be checked on its way.
+   * Returns whether every block is verified by checksums in it before rows or records of it are used, so that it need
+   * not be checked on its way.
    */
   default boolean verifies() {
     return false;

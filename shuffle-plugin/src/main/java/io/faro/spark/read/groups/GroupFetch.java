@@ -31,8 +31,8 @@ public class GroupFetch extends BlockStoreClient {
   private volatile boolean over;
 
   /**
-   * {@code blocks}: for what is no group, and for requests that go to files; {@code verified}: parts have checksums that
-   * their reader verifies.
+   * {@code blocks}: for what is no group, and for requests that go to files; {@code verified}: parts have checksums
+   * that their reader verifies.
    */
   GroupFetch(BlockStoreClient blocks, PartClient client, Map<String, Group> groups, boolean verified) {
     this.blocks = blocks;

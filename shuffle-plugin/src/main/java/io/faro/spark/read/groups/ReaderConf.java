@@ -43,8 +43,8 @@ public final class ReaderConf {
   }
 
   /**
-   * Returns whether all bytes of a part are under checksums in it: of lz4's blocks, and of the row blocks among them. The
-   * frames of the other codecs have none.
+   * Returns whether all bytes of a part are under checksums in it: of lz4's blocks, and of the row blocks among them.
+   * The frames of the other codecs have none.
    */
   boolean partsHaveChecksums() {
     return codec == RowCodec.LZ4;
