@@ -86,13 +86,13 @@ class Late(RuntimeError):
 
 @dataclass
 class Outcome:
-    applications: int = 1  # that ran at the same time
     exit_code: int = 0
     late: str = ""  # why it was ended
     seconds: float = 0.0
     driver_log: str = ""
     service_log: str = ""  # of `faro serve`
     executor_logs: dict = field(default_factory=dict)  # executor id -> stderr
+    applications: int = 1  # that ran at the same time
 
     def lines(self, prefix):
         return [line for line in self.driver_log.splitlines() if line.startswith(prefix)]
