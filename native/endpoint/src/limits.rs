@@ -38,7 +38,7 @@ pub const AT_ONCE_BYTES: u64 = 64 << 10;
 /// Mean length, in bytes, from which on the blocks of a reply are sent from the page cache by a pipe.
 pub const PIPED_MEAN_BYTES: u64 = 32 << 10;
 /// Bytes in pipes that are on their way to one peer: a few turns, as they only wait for the socket.
-pub const PIPED_SHARE: u64 = 4 << 20;
+pub const PIPED_SHARE: u64 = 2 << 20;
 /// Replies from this size on may be offered to the client to read, if the chunk cache has all of
 /// it, in slices of `READ_OFFER_MEAN_BYTES` on average. A read takes one round trip more than a write.
 pub const READ_OFFER_BYTES: u64 = 64 << 10;

@@ -160,14 +160,13 @@ impl Memory {
     /// # Errors
     /// `HasItsShare`.
     pub(crate) fn try_pipe_for(&self, account: &Arc<Account>) -> Result<Option<FilePipe>, NoLease> {
+        let Some(mut pipe) = self.pipes.try_take() else {
+            return Ok(None);
+        };
         let share = self.share_of_a_peer().min(PIPED_SHARE);
         let charge = account.charge(PIPE_BYTES as u64, share);
-        let charge = charge.ok_or(NoLease::HasItsShare)?;
-        let mut pipe = self.pipes.try_take();
-        if let Some(pipe) = &mut pipe {
-            pipe.charge_to(charge);
-        }
-        Ok(pipe)
+        pipe.charge_to(charge.ok_or(NoLease::HasItsShare)?);
+        Ok(Some(pipe))
     }
 
     /// Returns the maximum bytes of pages that may be in flight to one peer. A peer that takes none

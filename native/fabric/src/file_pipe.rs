@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub const PIPE_BYTES: usize = 256 << 10;
 /// Places for pages in a pipe: bytes that do not begin with a page have one page more, and the number is a power of two.
 const PIPE_PAGES: usize = 2 * PIPE_BYTES / 4096;
-/// Pipes of a pool. They take a quarter of the pages that a user may have in pipes by default (`pipe-user-pages-soft`).
-const MAX_PIPES: usize = 32;
+/// Pipes of a pool. They take an eighth of the pages that a user, with all of his processes, may have in pipes by default
+/// (`pipe-user-pages-soft`).
+const MAX_PIPES: usize = 16;
 
 /// The two ends of a pipe.
 struct PipeEnds {
@@ -77,9 +78,11 @@ impl FilePipes {
             Err(error) => {
                 let mut state = lock(&self.0);
                 state.open -= 1;
-                // Learnt once: what is refused is mostly a limit of the user's.
-                state.bound = state.open;
-                log::debug!("no more than {} pipes for map outputs: {error}", state.open);
+                // Learnt once, but for files of which this process has too many just now.
+                if error.kind() == io::ErrorKind::PermissionDenied {
+                    state.bound = state.open;
+                }
+                log::debug!("no pipe beside {} for map outputs: {error}", state.open);
                 None
             }
         }

@@ -38,7 +38,7 @@ pub(crate) struct ServeJob {
     /// Never send READ_OFFER.
     writes_only: bool,
     /// The reader verifies the bytes, and they may be sent from the page cache.
-    unsummed: bool,
+    may_pipe: bool,
     content: Content,
     buffers: RemoteBuffers,
     memory: TurnMemory,
@@ -103,7 +103,7 @@ impl ServeJob {
             prepared: false,
             response: None,
             writes_only: fetch.writes_only,
-            unsummed: fetch.reader_verifies && takes_pipes,
+            may_pipe: fetch.reader_verifies && takes_pipes,
             content: Content::default(),
             buffers: RemoteBuffers::default(),
             memory: TurnMemory::new(account),
@@ -185,7 +185,7 @@ impl ServeJob {
                 self.prepared = true;
                 self.response = Some(response.encoded);
                 (self.content, self.served) = (response.content, response.served);
-                let pipes = self.unsummed && self.content.mean_bytes() >= PIPED_MEAN_BYTES;
+                let pipes = self.may_pipe && self.content.mean_bytes() >= PIPED_MEAN_BYTES;
                 // Cheaper than to let the client read pages.
                 self.writes_only |= pipes;
                 self.memory.may_pipe(pipes);
@@ -300,11 +300,9 @@ impl ServeJob {
                 if !self.content.read(bytes, memory, sleep)? {
                     return Ok(FillResult::Cold(lease));
                 }
-                let sum = (!self.unsummed).then(|| crc32c(bytes));
-                Ok(FillResult::Filled(
-                    FilledSource::Lease(Arc::new(lease)),
-                    sum,
-                ))
+                let sum = Some(crc32c(bytes));
+                let source = FilledSource::Lease(Arc::new(lease));
+                Ok(FillResult::Filled(source, sum))
             }
         }
     }

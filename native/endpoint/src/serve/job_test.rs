@@ -124,7 +124,7 @@ fn without_a_pipe_bytes_are_copied() {
     assert!(!held.is_empty());
     let copied = filled(job(&rig, 4, true, true).turn(&rig.memory, Sleep::May));
     assert!(copied.len() == 4 && !copied.iter().any(is_piped));
-    assert!(copied.iter().all(|buffer| buffer.written.sum().is_none()));
+    assert!(copied.iter().all(|buffer| buffer.written.sum().is_some()));
     drop(held);
     let piped = filled(job(&rig, 4, true, true).turn(&rig.memory, Sleep::May));
     assert!(piped.iter().all(is_piped));

@@ -332,9 +332,8 @@ final class PagedRows extends MemoryConsumer {
           freed.add(page);
         }
       }
-      pages.clear();
       array = entries;
-      entries = null;
+      forget();
     }
     long before = getUsed();
     freed.forEach(this::freePage);
@@ -343,6 +342,15 @@ final class PagedRows extends MemoryConsumer {
     context.taskMetrics().incMemoryBytesSpilled(bytes);
     context.taskMetrics().incDiskBytesSpilled(written.bytesWritten());
     return bytes;
+  }
+
+  /** Lets go of all arrays, of which Spark counts none any more: this object stays until its task ends. */
+  private void forget() {
+    pages.clear();
+    entries = null;
+    cursor = null;
+    base = null;
+    at = end;
   }
 
   /** Writes the rows that are still to go out. Called with the lock. */
@@ -391,12 +399,12 @@ final class PagedRows extends MemoryConsumer {
       if (spilled != null && current != null) {
         freed.add(current);
       }
-      pages.clear();
       array = entries;
       open = reader;
       onDisk = spilled;
-      entries = null;
+      forget();
       current = null;
+      reader = null;
     }
     giveUpReserved();
     freed.forEach(this::freePage);

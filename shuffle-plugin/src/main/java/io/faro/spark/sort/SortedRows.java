@@ -72,6 +72,7 @@ final class SortedRows extends AbstractIterator<InternalRow> {
   private void load(int run) {
     if (!runs[run].advance(heads[run])) {
       heads[run] = null;
+      runs[run].close();
     }
   }
 

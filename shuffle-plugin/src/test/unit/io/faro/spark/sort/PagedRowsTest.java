@@ -286,12 +286,16 @@ class PagedRowsTest {
 
   /** Two columns: a key of which there are many equal ones, and the row's number. */
   private SortRuns runs(boolean offHeap, int count) throws Exception {
+    return runs(offHeap, count, i -> i * 7_919L % 1_000);
+  }
+
+  private SortRuns runs(boolean offHeap, int count, java.util.function.IntToLongFunction key) throws Exception {
     rows(offHeap, 2 << 20).close();
     SortRuns runs = new SortRuns(context, SortColumns.of(
         io.faro.sort.SortKey.empty().then(0, io.faro.sort.KeyKind.LONG, false, true), 2), ByFirst::new);
     UnsafeRow row = UnsafeRow.createFromByteArray(24, 2);
     for (int i = 0; i < count; i++) {
-      row.setLong(0, i * 7_919L % 1_000);
+      row.setLong(0, key.applyAsLong(i));
       row.setLong(1, i);
       assertNull(runs.add(row));
     }
@@ -333,6 +337,30 @@ class PagedRowsTest {
     assertFalse(sorted.hasNext());
     neighbour.freeMemory(neighbour.getUsed());
     assertEquals(before, files());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  /** The last run has the least keys, so it ends first. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void theMemoryOfARunThatEndedIsFreeWhileOthersAreMerged(boolean offHeap) throws Exception {
+    SortRuns runs = runs(offHeap, 100_000, i -> -i);
+    assertNull(runs.sort());
+    assertTrue(runs.peakBytes() > 1 << 20);
+    SortedRows sorted = runs.sorted();
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    long all = 2 << 20;
+    long free = 0;
+    for (int i = 0; i < 100_000; i++) {
+      assertEquals(i - 99_999, sorted.next().getLong(0));
+      if (memory.getMemoryConsumptionForThisTask() == 0 && free == 0) {
+        free = neighbour.acquireMemory(all);
+        assertEquals(all, free);
+        assertTrue(i < 99_000, "while others are merged");
+      }
+    }
+    assertEquals(all, free);
+    neighbour.freeMemory(free);
     assertEquals(0, memory.cleanUpAllAllocatedMemory());
   }
 
