@@ -65,6 +65,13 @@ prop_compose! {
 }
 
 prop_compose! {
+    /// What a member of a team has written always has a checksum.
+    fn summed_buffer()(buffer in any::<u32>(), length in 1..=u32::MAX, crc in any::<u32>()) -> WrittenBuffer {
+        WrittenBuffer { buffer: buffer.into(), length: length.into(), crc: crc.into(), unsummed: 0.into() }
+    }
+}
+
+prop_compose! {
     fn written_buffer()(buffer in any::<u32>(), length in 1..=u32::MAX, sum in any::<Option<u32>>()) -> WrittenBuffer {
         WrittenBuffer {
             buffer: buffer.into(),
@@ -194,7 +201,7 @@ prop_compose! {
 prop_compose! {
     fn data_ready()(
         round in any::<u64>(), step in any::<u32>(), from_rank in any::<u32>(),
-        buffers in prop::collection::vec(written_buffer(), 1..20),
+        buffers in prop::collection::vec(summed_buffer(), 1..20),
     ) -> DataReady {
         DataReady { round, step, from_rank, buffers }
     }

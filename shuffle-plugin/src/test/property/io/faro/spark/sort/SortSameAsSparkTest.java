@@ -79,7 +79,7 @@ class SortSameAsSparkTest {
   void rowsAreInSparksOrder() {
     start(Long.toString(1L << 30));
     long before = SortCounters.SORTS.sum();
-    for (int seed = 0; seed < 80; seed++) {
+    for (int seed = 0; seed < 60; seed++) {
       Random random = new Random(seed);
       // From none to some thousand rows, in up to 7 partitions, of which some may be empty.
       RandomTable table = new RandomTable(random, random.nextInt(new int[] {1, 8, 3_000, 9_000}[random.nextInt(4)]));
@@ -99,15 +99,15 @@ class SortSameAsSparkTest {
   @Test
   void whereMemoryEndsRunsAreMerged() {
     long before = SortCounters.RUNS.sum();
-    compareWithMemory(4L << 20, 6);
-    assertTrue(SortCounters.RUNS.sum() - before > 5, "runs on disk");
+    compareWithMemory(4L << 20, 4);
+    assertTrue(SortCounters.RUNS.sum() - before > 2, "runs on disk");
   }
 
   @Test
   void withHardlyMemorySparksSorterGoesOn() {
     long before = SortCounters.sum(SortDeclineReason.MEMORY);
-    compareWithMemory(1L << 20, 2);
-    assertTrue(SortCounters.sum(SortDeclineReason.MEMORY) - before > 3, "sorts that ended without memory");
+    compareWithMemory(1L << 20, 1);
+    assertTrue(SortCounters.sum(SortDeclineReason.MEMORY) - before > 0, "sorts that ended without memory");
   }
 
   private void compareWithMemory(long bytes, int seeds) {

@@ -110,7 +110,7 @@ class StatusLogTest {
     sums.put("sparkSorts.memory", 5L);
     ticks(3);
     assertEquals(Arrays.asList("INFO Faro: Spark's own sort has 2 sorts so far: their order begins with an expression",
-        "INFO Faro: Spark's own sort has 5 partitions so far: the task's memory ended before the rows did"),
+        "INFO Faro: Spark's own sort has 5 partitions so far: the task had hardly memory"),
         lines.with("own sort"));
     assertEquals(Collections.singletonList("INFO Faro runs on 1 of 1 executor"), lines.with("runs on"));
   }
