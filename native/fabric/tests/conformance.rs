@@ -138,7 +138,7 @@ fabric_conformance!(shm, Shm);
 /// Returns a pipe with `bytes` bytes of a file, and those bytes.
 fn filled(pipes: &Arc<FilePipes>, bytes: usize) -> (FilePipe, Vec<u8>) {
     let content: Vec<u8> = (0..bytes as u32 + 1000)
-        .map(|at| (at * 7 >> 3) as u8)
+        .map(|at| ((at * 7) >> 3) as u8)
         .collect();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), &content).unwrap();
