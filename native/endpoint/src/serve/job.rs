@@ -73,7 +73,7 @@ pub(crate) enum JobTurn {
 
 /// Result of filling a place.
 enum FillResult {
-    /// With its checksum, unless the reader verifies the bytes.
+    /// With the checksum of a lease's bytes; those of a pipe have none.
     Filled(FilledSource, Option<u32>),
     /// The bytes are not in memory.
     Cold(Lease),

@@ -99,7 +99,7 @@ impl TurnMemory {
         if !self.may_lease {
             return Ok(None);
         }
-        // Who fills a pipe may wait for a disk.
+        // Filling a pipe may wait for a disk.
         let may_pipe = self.may_pipe && sleep == Sleep::May;
         match self.find(length, memory, may_pipe) {
             Ok(buffer) => Ok(Some(buffer)),

@@ -11,7 +11,7 @@ use std::io::IoSlice;
 pub(crate) const SLICES: usize = 256;
 
 /// The next bytes of a queue, in the slices that they were gathered in.
-pub(crate) struct Gathered<'q> {
+pub(crate) struct GatheredSlices<'q> {
     /// Slices that are used.
     pub(crate) used: usize,
     pub(crate) bytes: usize,
@@ -50,7 +50,7 @@ impl Outbound {
 
     /// Returns the next bytes up to a pipe, in as many slices as one call takes. A descriptor belongs
     /// to the first byte of a call, so a frame with one starts a call.
-    pub(crate) fn gather<'q>(&'q self, slices: &mut [IoSlice<'q>; SLICES]) -> Gathered<'q> {
+    pub(crate) fn gather<'q>(&'q self, slices: &mut [IoSlice<'q>; SLICES]) -> GatheredSlices<'q> {
         let (mut used, mut total, mut skip) = (0, 0, self.sent);
         let (mut descriptor, mut before_pipe) = (None, false);
         for frame in &self.frames {
@@ -78,7 +78,7 @@ impl Outbound {
                 break;
             }
         }
-        Gathered {
+        GatheredSlices {
             used,
             bytes: total,
             descriptor,

@@ -344,7 +344,7 @@ final class PagedRows extends MemoryConsumer {
     return bytes;
   }
 
-  /** Lets go of all arrays, of which Spark counts none any more: this object stays until its task ends. */
+  /** Drops all arrays, which Spark counts no more; this object itself stays until its task ends. */
   private void forget() {
     pages.clear();
     entries = null;

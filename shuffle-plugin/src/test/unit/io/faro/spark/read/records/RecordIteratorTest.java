@@ -125,7 +125,7 @@ class RecordIteratorTest {
     assertEquals(0, blocks.held());
   }
 
-  /** Nobody checks the bytes before: see {@code ReaderConf.partsHaveChecksums}. */
+  /** The bytes were not checked on their way: see {@code ReaderConf.partsHaveChecksums}. */
   @Test
   void everyFlippedBitGivesTheSameRecordsOrAnError() throws IOException {
     byte[] good = blocks.bytes(0);
