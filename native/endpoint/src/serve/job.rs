@@ -41,6 +41,8 @@ pub(crate) struct ServeJob {
     reader_verifies: bool,
     /// What writes to the client may send.
     sources: WriteSources,
+    /// The last turn found all of its bytes in the chunk cache, so the next one begins without memory.
+    needs_no_memory: bool,
     content: Content,
     buffers: RemoteBuffers,
     memory: TurnMemory,
@@ -107,6 +109,7 @@ impl ServeJob {
             writes_only: fetch.writes_only,
             reader_verifies: fetch.reader_verifies,
             sources,
+            needs_no_memory: false,
             content: Content::default(),
             buffers: RemoteBuffers::default(),
             memory: TurnMemory::new(account),
@@ -161,11 +164,14 @@ impl ServeJob {
         ids
     }
 
-    /// Leases memory for the next turn, as much as there is now.
+    /// Leases memory for the next turn, as much as there is now, if it is likely to need some.
     ///
     /// # Errors
     /// There is none at all.
     pub(super) fn reserve(&mut self, memory: &Memory) -> Result<(), NoLease> {
+        if self.needs_no_memory {
+            return Ok(());
+        }
         let lengths = self.buffers.lengths(self.remaining());
         self.memory.reserve(lengths, memory)
     }
@@ -219,6 +225,7 @@ impl ServeJob {
                 None => self.write_instead(response),
             }
         }
+        self.needs_no_memory = true;
         let mut filled = Vec::with_capacity(TURN_BUFFERS.min(self.buffers.len()));
         let mut starved = false;
         while self.remaining() > 0 && filled.len() < TURN_BUFFERS {
@@ -268,6 +275,7 @@ impl ServeJob {
         let mut lease = None;
         let copied = planned.iter().map(PlannedPart::copied).sum();
         if copied > 0 {
+            self.needs_no_memory = false;
             match self.memory.take(copied, memory, sleep) {
                 Ok(Some(TurnBuffer::Pipe(mut pipe))) => {
                     return Ok(match self.content.pipe(&mut pipe, length)? {
