@@ -186,8 +186,8 @@ pub fn come_from_many_parts(bench: &dyn Bench) {
             expected.extend_from_slice(&source.bytes()[offset..offset + length]);
             parts.push(WritePart {
                 memory: source.clone(),
-                offset: offset,
-                length: length,
+                offset,
+                length,
             });
         }
         let length = expected.len() as u32;

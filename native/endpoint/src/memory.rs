@@ -42,6 +42,12 @@ impl RegionMode {
         self != Self::Unpinned
     }
 
+    /// Returns whether map outputs are mapped as a whole.
+    #[cfg(feature = "research")]
+    pub(crate) fn maps_files(self) -> bool {
+        matches!(self, Self::Odp | Self::Pinned)
+    }
+
     /// The modes of this build, by name.
     pub const ALL: &'static [(&'static str, Self)] = &[
         ("unpinned", Self::Unpinned),

@@ -242,7 +242,7 @@ impl Endpoint {
         self.loans.forget(shuffle);
         self.memory.cache.forget(shuffle);
         #[cfg(feature = "research")]
-        if self.memory.regions != crate::memory::RegionMode::Unpinned {
+        if self.memory.regions.maps_files() {
             // A mapping lives as long as it is exposed to a peer.
             self.memory.recall_all();
         }
