@@ -52,6 +52,8 @@ pub const NARROW_BYTE_READ: CostRange = range(3e-9, 7.5e-9, 17e-9);
 /// Rows of more compressed bytes than this are wide: they have long texts. q67, with 75 bytes in a row, saved
 /// nothing. The rows of the other queries have up to 53.
 pub const NARROW_ROW: f64 = 64.0;
+/// A second of Spark's sorts ("sort time") in a stage that reads rows of a shuffle.
+pub const SORT_SECOND: CostRange = range(0.5, 0.85, 0.98);
 /// A remote byte of wide rows, or of rows that Spark does not compress. B1: 0.29 s less on 2 cores for 404 MB.
 pub const WIDE_REMOTE_BYTE: CostRange = range(0.5e-9, 1.2e-9, 1.7e-9);
 /// A written byte of such rows. B1: no time less for 808 MB; its CPU profile says more.
