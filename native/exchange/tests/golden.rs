@@ -6,7 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_exchange::collective::{dssync_groups, dssync_groups_by_place, Places};
+use faro_exchange::collective::{dssync_groups, dssync_groups_by_place, RankPlaces};
 use faro_exchange::{Field, Member, Policy, Schedule, SplitMix64};
 use std::fmt::Write;
 
@@ -122,7 +122,7 @@ fn expected() -> String {
         .map(|(rack, apart)| format!(" {rack}{}", if *apart { "+" } else { "" }))
         .collect();
     writeln!(out, "places{named}").unwrap();
-    let mut places = Places::of_racks(&racks);
+    let mut places = RankPlaces::of_racks(&racks);
     places.set_apart(apart);
     for (group, round) in [(2, 0), (2, 7), (4, 5), (6, 6)] {
         let groups = listed(&dssync_groups_by_place(&places, group, 11, round).unwrap());

@@ -4,7 +4,7 @@
 
 use faro_exchange::collective::{
     dssync_groups, dssync_groups_by_place, grid_shape, plan, plan_by_place, slow_ranks, Action,
-    Mode, Places, Plan, Stopwatch, MIXING_ROUNDS,
+    Mode, Plan, RankPlaces, Stopwatch, MIXING_ROUNDS,
 };
 use faro_exchange::ExchangeError;
 use proptest::prelude::*;
@@ -201,7 +201,7 @@ proptest! {
     ) {
         let ranks = racks.len();
         let group = group.min(ranks);
-        let mut places = Places::of_racks(&racks.iter().map(|(r, _)| format!("r{r}")).collect::<Vec<_>>());
+        let mut places = RankPlaces::of_racks(&racks.iter().map(|(r, _)| format!("r{r}")).collect::<Vec<_>>());
         places.set_apart(racks.iter().map(|(_, apart)| *apart).collect());
         let groups = dssync_groups_by_place(&places, group, epoch, round).unwrap();
         let members: HashSet<usize> = groups.iter().flatten().copied().collect();
@@ -226,7 +226,7 @@ proptest! {
     /// In one rack with nobody apart, places change nothing.
     #[test]
     fn groups_of_one_rack_are_those_of_all(ranks in 2usize..60, epoch: u64, round in 0u64..100) {
-        let places = Places::of_racks(&vec!["r"; ranks]);
+        let places = RankPlaces::of_racks(&vec!["r"; ranks]);
         prop_assert_eq!(
             dssync_groups_by_place(&places, 2, epoch, round),
             dssync_groups(ranks, 2, epoch, round)
@@ -236,7 +236,7 @@ proptest! {
     /// Whatever the sizes of the groups, the mean over all ranks stays.
     #[test]
     fn groups_of_any_sizes_keep_the_mean(ranks in 2usize..40, group in 2usize..6, round in 0u64..20) {
-        let mut places = Places::of_racks(&(0..ranks).map(|r| (r % 3).to_string()).collect::<Vec<_>>());
+        let mut places = RankPlaces::of_racks(&(0..ranks).map(|r| (r % 3).to_string()).collect::<Vec<_>>());
         places.set_apart((0..ranks).map(|r| r % 7 == 6).collect());
         let mode = Mode::DsSync { group: group.min(ranks), epoch: 3, round };
         let plan = plan_by_place(&places, mode).unwrap();
@@ -253,7 +253,7 @@ proptest! {
     #[test]
     fn exact_modes_take_ranks_rack_by_rack(racks in prop::collection::vec(0u8..3, 2..50), len in 1usize..60) {
         let ranks = racks.len();
-        let places = Places::of_racks(&racks.iter().map(u8::to_string).collect::<Vec<_>>());
+        let places = RankPlaces::of_racks(&racks.iter().map(u8::to_string).collect::<Vec<_>>());
         let input = arrays(ranks, len);
         let expected = sums(&input, &(0..ranks).collect::<Vec<_>>());
         for mode in [Mode::Grid, Mode::Full] {
@@ -314,7 +314,7 @@ fn bytes_sent_are_at_the_bound() {
 #[test]
 fn a_rank_behind_a_slow_link_is_kept_apart_and_comes_back() {
     let (ranks, group) = (16, 4);
-    let mut places = Places::of_racks(&vec![""; ranks]);
+    let mut places = RankPlaces::of_racks(&vec![""; ranks]);
     let mut watches = vec![Stopwatch::default(); ranks];
     let (mut round, mut apart) = (0, Vec::new());
     for looks in 0..10 {

@@ -2,7 +2,7 @@
 
 use super::Element;
 use crate::collective::CollectiveError;
-use faro_exchange::collective::{plan_by_place, Mode, Places, Plan};
+use faro_exchange::collective::{plan_by_place, Mode, Plan, RankPlaces};
 use faro_wire::message::ClearToSendHead;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub struct Round {
 
 impl Round {
     /// Returns the plan of round `number` for members at these places.
-    pub(super) fn plan(&self, places: &Places, number: u64) -> Result<Plan, CollectiveError> {
+    pub(super) fn plan(&self, places: &RankPlaces, number: u64) -> Result<Plan, CollectiveError> {
         let mode = match self.grouping {
             Grouping::DsSync { group, epoch } => Mode::DsSync {
                 group: group as usize,

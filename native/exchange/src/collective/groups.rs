@@ -1,6 +1,6 @@
 //! The shuffled groups of a DS-Sync round.
 
-use super::Places;
+use super::RankPlaces;
 use crate::rng::SplitMix64;
 use crate::ExchangeError;
 
@@ -34,7 +34,7 @@ pub fn dssync_groups(
 /// With one rack and nobody apart these are the groups of `dssync_groups`. The mean over all ranks
 /// stays the same, whatever the sizes of the groups are: a group's sum does not change.
 pub fn dssync_groups_by_place(
-    places: &Places,
+    places: &RankPlaces,
     group: usize,
     epoch: u64,
     round: u64,

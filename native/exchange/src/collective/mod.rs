@@ -15,7 +15,7 @@
 //! is summed in one place and copied. In a grid the part and the order of its sum are the same in
 //! all columns, so all ranks end with the same bits.
 //!
-//! Where ranks are ([`Places`]) changes which of them exchange: `dssync` forms groups within racks, and
+//! Where ranks are ([`RankPlaces`]) changes which of them exchange: `dssync` forms groups within racks, and
 //! `grid` and `full` take the ranks rack by rack, so that a grid's rows and a ring's neighbours share one
 //! where they can. [`slow_ranks`] tells how `dssync` keeps ranks behind a slow link apart.
 //!
@@ -29,7 +29,7 @@ mod plan;
 mod slow_ranks;
 
 pub use groups::{dssync_groups, dssync_groups_by_place, MIXING_ROUNDS};
-pub use places::Places;
+pub use places::RankPlaces;
 pub use plan::{Action, Part, Plan, Step, Transfer};
 pub use slow_ranks::{slow_ranks, Stopwatch, LOOK_ROUNDS, SLOW};
 
@@ -50,11 +50,11 @@ pub enum Mode {
 /// Returns the plan for `ranks` participants of one rack.
 pub fn plan(ranks: usize, mode: Mode) -> Result<Plan, ExchangeError> {
     check_ranks(ranks)?;
-    plan_by_place(&Places::of_racks(&vec![""; ranks]), mode)
+    plan_by_place(&RankPlaces::of_racks(&vec![""; ranks]), mode)
 }
 
 /// Returns the plan for participants at these places.
-pub fn plan_by_place(places: &Places, mode: Mode) -> Result<Plan, ExchangeError> {
+pub fn plan_by_place(places: &RankPlaces, mode: Mode) -> Result<Plan, ExchangeError> {
     let ranks = places.ranks();
     check_ranks(ranks)?;
     let exact = match mode {

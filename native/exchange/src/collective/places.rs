@@ -2,7 +2,7 @@
 
 /// The rack of each rank, and the ranks that are kept apart. All members have the same value for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Places {
+pub struct RankPlaces {
     /// The number of each rank's rack: the position of its name among all racks' names, by their
     /// bytes.
     pub(super) racks: Vec<u32>,
@@ -10,14 +10,14 @@ pub struct Places {
     pub(super) apart: Vec<bool>,
 }
 
-impl Places {
+impl RankPlaces {
     /// Returns the places of ranks in these racks. Ranks whose rack has no name are in one together.
     pub fn of_racks<S: AsRef<str>>(racks: &[S]) -> Self {
         let mut names: Vec<&str> = racks.iter().map(AsRef::as_ref).collect();
         names.sort_unstable();
         names.dedup();
         let number = |rack: &S| names.partition_point(|name| *name < rack.as_ref()) as u32;
-        Places {
+        RankPlaces {
             racks: racks.iter().map(number).collect(),
             apart: vec![false; racks.len()],
         }

@@ -6,7 +6,7 @@ use crate::collective::dispatch::Dispatch;
 use crate::collective::members::{unknown_member, Mailbox};
 use crate::collective::pending::Address;
 use crate::collective::CollectiveError;
-use faro_exchange::collective::Places;
+use faro_exchange::collective::RankPlaces;
 use faro_pool::{Pool, Purpose, PAGE_BYTES};
 use faro_sync::clock;
 use faro_wire::{BootstrapId, Card};
@@ -97,7 +97,7 @@ impl TeamMember {
             mailbox: Arc::clone(&self.mailbox),
             rank,
             partners,
-            places: Places::of_racks(&racks),
+            places: RankPlaces::of_racks(&racks),
             stopwatch: None,
             rounds: 0,
             failed: None,

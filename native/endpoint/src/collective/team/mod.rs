@@ -12,7 +12,7 @@ use super::members::{Mailbox, MemberEvent, ReplyPath};
 use super::round::{Grouping, NanPolicy, Operation, Round, RoundShape};
 use super::step::MemberStep;
 use super::{Array, CollectiveError};
-use faro_exchange::collective::{Places, Plan, Stopwatch};
+use faro_exchange::collective::{Plan, RankPlaces, Stopwatch};
 use faro_pool::{Lease, Pool};
 use faro_sync::{clock, HashMap};
 use faro_wire::message::{AbortCause, ClearToSend};
@@ -50,7 +50,7 @@ pub struct Team {
     rank: usize,
     /// All members by rank, this one included.
     partners: Vec<Partner>,
-    places: Places,
+    places: RankPlaces,
     /// Measures the rounds in groups, if slow members are to be kept apart.
     stopwatch: Option<Stopwatch>,
     /// Number of completed rounds.
