@@ -50,6 +50,30 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_member<'local>(
     .resolve::<TypedErrors>()
 }
 
+/// `TeamNative.setRack`, in UTF-8.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_collective_TeamNative_setRack<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    member: jlong,
+    rack: JByteArray<'local>,
+) {
+    env.with_env(|env| -> EntryResult<()> {
+        let rack = String::from_utf8(env.convert_byte_array(&rack)?)
+            .map_err(|error| Failure::Argument(format!("rack: {error}")))?;
+        let held = MEMBERS
+            .get(member as u64)
+            .ok_or_else(|| no_member(member))?;
+        let mut guard = held.lock().unwrap_or_else(PoisonError::into_inner);
+        guard
+            .as_mut()
+            .ok_or_else(|| no_member(member))?
+            .set_rack(&rack);
+        Ok(())
+    })
+    .resolve::<TypedErrors>();
+}
+
 /// `TeamNative.bootstrapId`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_collective_TeamNative_bootstrapId<'local>(
@@ -121,6 +145,22 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_join<'local>(
         Ok(TEAMS.insert(Arc::new(HeldTeam { team, closer })) as jlong)
     })
     .resolve::<TypedErrors>()
+}
+
+/// `TeamNative.keepSlowApart`; before the first round.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_collective_TeamNative_keepSlowApart<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    team: jlong,
+) {
+    env.with_env(|_| -> EntryResult<()> {
+        let held = self::team(team)?;
+        let mut team = held.team.lock().unwrap_or_else(PoisonError::into_inner);
+        team.keep_slow_apart();
+        Ok(())
+    })
+    .resolve::<TypedErrors>();
 }
 
 /// `TeamNative.leave`: ends the handle, and a round on another thread with an error.
