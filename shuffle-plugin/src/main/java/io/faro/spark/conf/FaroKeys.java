@@ -70,10 +70,9 @@ public final class FaroKeys {
       FaroKeys::bool);
 
   public static final Key<Boolean> SORT = pluginKey(
-      "sort", "boolean", "false", "true, false",
+      "sort", "boolean", "true", "true, false",
       "Whether Faro sorts rows behind a shuffle, in place of Spark SQL's sort: for joins, windows, aggregates and "
-          + "`ORDER BY` ([The sort](#the-sort)). Where it is set when the application is submitted, to either value, a "
-          + "session can change it (`spark.conf.set`).",
+          + "`ORDER BY` ([The sort](#the-sort)). A session can change it (`spark.conf.set`).",
       FaroKeys::bool);
 
   static final Key<Long> MEMORY_LIMIT = key(
