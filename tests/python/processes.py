@@ -20,7 +20,9 @@ GUARD_SECONDS = 240
 
 
 def library() -> Path:
-    """The native library of the one build of tests."""
+    """The native library of the one build of tests; $FARO_LIBRARY_PATH names another one."""
+    if "FARO_LIBRARY_PATH" in os.environ:
+        return Path(os.environ["FARO_LIBRARY_PATH"]).resolve()
     native_build.programs(native_build.WITHOUT_TESTS)
     target = Path(os.environ.get("CARGO_TARGET_DIR", native_build.ROOT / "target"))
     return target / "debug" / "libfaro_jni.so"
