@@ -169,7 +169,11 @@ impl SlowServer {
         let data = place.path().join("data");
         server.put_files(id, OutputFiles { data, index });
         for map in 0..20 {
-            server.put(1, map, &[pattern(map as u64, 100), pattern(map as u64, 1 << 20)]);
+            server.put(
+                1,
+                map,
+                &[pattern(map as u64, 100), pattern(map as u64, 1 << 20)],
+            );
         }
         let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
         let peer = server.peer_of(&client);
