@@ -71,6 +71,8 @@ class Team:
         nan_policy: str = "fail",
         timeout: float = 60.0,
         settings: dict[str, object] | None = None,
+        rack: str = "",
+        slow_apart: bool = False,
     ) -> Team:
         """Joins the processes that call this together.
 
@@ -80,6 +82,8 @@ class Team:
         nan_policy: "fail" (a NaN fails the round) or "propagate".
         timeout: seconds of one round.
         settings: of the endpoint, such as {"fabric": "tcp"}.
+        rack: where this process is; those of one rack exchange with each other where they can.
+        slow_apart: mode "dssync" keeps processes behind slow links apart, the same in all.
 
         If one process cannot take part, all raise FaroUnavailableError with its reason.
         """
@@ -88,11 +92,11 @@ class Team:
                 f"mode {mode!r}, nan_policy {nan_policy!r}; allowed: {', '.join(MODES)}; "
                 f"{', '.join(NAN_POLICIES)}"
             )
-        opened = _Opened()
+        opened, own = _Opened(), {**_own_settings(), **(settings or {})}
         try:
-            ids = _agree(gather, rank, lambda: opened.open({**_own_settings(), **(settings or {})}))
+            ids = _agree(gather, rank, lambda: opened.open(own, rack))
             round_ = _Round(mode, group, seed, nan_policy, timeout, len(ids))
-            _agree(gather, rank, lambda: opened.join(rank, ids, round_))
+            _agree(gather, rank, lambda: opened.join(rank, ids, round_, slow_apart))
         except BaseException:
             opened.close()
             raise
@@ -210,20 +214,22 @@ class _Opened:
     def __init__(self) -> None:
         self.endpoint = self.member = self.team = 0
 
-    def open(self, settings: dict[str, object]) -> bytes:
+    def open(self, settings: dict[str, object], rack: str) -> bytes:
         """An endpoint and a member; returns the bootstrap id."""
         faro = native.library()
         text = "".join(f"{name}={value}\n" for name, value in settings.items())
         self.endpoint = _checked(faro.faro_endpoint_open(text.encode()))
-        self.member = _checked(faro.faro_member_open(self.endpoint))
+        self.member = _checked(faro.faro_member_open(self.endpoint, rack.encode()))
         buffer = ctypes.create_string_buffer(native.MAX_TEXT)
         length = faro.faro_bootstrap_id(self.member, buffer, native.MAX_TEXT)
         return buffer.raw[: _checked(max(0, length))]
 
-    def join(self, rank: int, ids: list[bytes], round_: _Round) -> bytes:
+    def join(self, rank: int, ids: list[bytes], round_: _Round, slow_apart: bool) -> bytes:
         """The team, and a first round, which shows whether all reach each other."""
         texts = (ctypes.c_char_p * len(ids))(*ids)
         self.team = _checked(native.library().faro_team_join(self.member, rank, texts, len(ids)))
+        if slow_apart:
+            native.library().faro_team_keep_slow_apart(self.team)
         value = memoryview(bytearray(8)).cast("d")
         seconds = min(FIRST_ROUND_SECONDS, round_.seconds)
         failed = round_.run(self.team, SUM, value, round_.exact_mode, seconds)

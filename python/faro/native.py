@@ -24,10 +24,11 @@ FUNCTIONS = {
     "faro_last_error": (c_size_t, [c_char_p, c_size_t]),
     "faro_endpoint_open": (c_int64, [c_char_p]),
     "faro_endpoint_close": (c_int32, [c_int64]),
-    "faro_member_open": (c_uint64, [c_int64]),
+    "faro_member_open": (c_uint64, [c_int64, c_char_p]),
     "faro_member_release": (None, [c_uint64]),
     "faro_bootstrap_id": (c_int64, [c_uint64, c_char_p, c_size_t]),
     "faro_team_join": (c_uint64, [c_uint64, c_uint32, POINTER(c_char_p), c_uint32]),
+    "faro_team_keep_slow_apart": (c_int32, [c_uint64]),
     "faro_team_reduce": (
         c_int32,
         [

@@ -62,6 +62,8 @@ class ModelAverager:
     fallback: whether Gloo averages where Faro cannot; without it that is a FaroUnavailableError.
     timeout: seconds that one average may take.
     settings: of Faro's endpoint, such as {"fabric": "tcp"}.
+    rack: where this process is; those of one rack exchange with each other where they can.
+    slow_apart: mode "dssync" keeps processes behind slow links apart. Gloo knows neither.
     """
 
     def __init__(
@@ -76,6 +78,8 @@ class ModelAverager:
         fallback: bool = True,
         timeout: float = 60.0,
         settings: dict[str, object] | None = None,
+        rack: str = "",
+        slow_apart: bool = False,
     ):
         if every < 1 or buffers not in BUFFERS:
             allowed = f"1 and more; {', '.join(BUFFERS)}"
@@ -89,7 +93,8 @@ class ModelAverager:
             self._meeting = _Meeting()
             try:
                 tensors = self._meeting.compared(lambda: _tensors(model))
-                self._reducer = self._joined(fallback, mode, group, seed, timeout, settings)
+                words = (mode, group, seed, "fail", timeout, settings, rack, slow_apart)
+                self._reducer = self._joined(fallback, words)
             except BaseException:
                 self._meeting.close()
                 raise
@@ -139,26 +144,16 @@ class ModelAverager:
         if self._meeting:
             self._meeting.close()
 
-    def _joined(
-        self,
-        fallback: bool,
-        mode: str,
-        group: int,
-        seed: int,
-        timeout: float,
-        settings: dict[str, object] | None,
-    ) -> _FaroReducer | _GlooReducer:
+    def _joined(self, fallback: bool, words: tuple) -> _FaroReducer | _GlooReducer:
+        """What averages; `words` are those of Team.join."""
         meeting = self._meeting
         try:
-            team = Team.join(
-                meeting.gather, meeting.rank, mode, group, seed, "fail", timeout, settings
-            )
-            return _FaroReducer(team)
+            return _FaroReducer(Team.join(meeting.gather, meeting.rank, *words))
         except FaroUnavailableError as reason:
             if not fallback:
                 raise
             LOG.warning("Gloo averages the models, because Faro cannot: %s", reason)
-            return _GlooReducer(meeting, mode, group, seed)
+            return _GlooReducer(meeting, *words[:3])
 
 
 class _Flat:

@@ -13,6 +13,8 @@ from faro.rendezvous import Rendezvous
 
 # Of many pages, the last of which is not full, and no multiple of the ranks.
 LONG = 300_003
+# Beyond the first look for slow members.
+ROUNDS = 12
 
 
 def start(rank: int, count: int, kind: str = "d") -> array:
@@ -46,10 +48,12 @@ def means(rendezvous: Rendezvous) -> dict:
 
 def groups(rendezvous: Rendezvous) -> dict:
     """Rounds of DS-Sync in pairs, and the exact mean at the end."""
-    team = Team.join(rendezvous.gather, rendezvous.rank, "dssync", group=2, seed=5)
+    # Racks and looks for slow members change groups, and not what groups keep.
+    words = {"group": 2, "seed": 5, "rack": f"rack-{rendezvous.rank % 2}", "slow_apart": True}
+    team = Team.join(rendezvous.gather, rendezvous.rank, "dssync", **words)
     values = array("d", [float(team.rank)])
     rounds = []
-    for _ in range(6):
+    for _ in range(ROUNDS):
         team.mean(values)
         rounds.append(values[0])
     team.mean_of_all(values)

@@ -49,6 +49,13 @@ SIDES = {
     "Faro, grid": {"mode": "grid", "settings": TCP},
     "Faro, ring, local SGD 4": {"mode": "full", "every": 4, "settings": TCP},
     "Faro, DS-Sync in pairs": {"mode": "dssync", "group": 2, "settings": TCP},
+    "Faro, pairs, slow apart": {
+        "mode": "dssync",
+        "group": 2,
+        "settings": TCP,
+        "slow_apart": True,
+    },
+    "Faro, pairs, by rack": {"mode": "dssync", "group": 2, "settings": TCP, "racks": True},
 }
 GLOO, BASE = "Gloo, ring", "Faro, ring"
 GUARD_SECONDS = 600

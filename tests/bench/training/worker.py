@@ -42,6 +42,8 @@ def main() -> None:
     part = mnist1d.shards(y, RANKS, "sorted", np.random.default_rng(7))[RANK]
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    if words.pop("racks", False):
+        words["rack"] = f"rack-{2 * RANK // RANKS}"
     averager = ModelAverager(model, **words)
     stop, done = place / "stop", 0
     begun = time.time()

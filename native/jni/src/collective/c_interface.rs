@@ -111,10 +111,20 @@ pub extern "C" fn faro_endpoint_close(endpoint: i64) -> i32 {
     })
 }
 
-/// Makes a member on an endpoint and returns its handle. It ends when it joins a team, or with its endpoint.
+/// Makes a member on an endpoint, in a rack (an empty text: unknown), and returns its handle. It ends when
+/// it joins a team, or with its endpoint.
+///
+/// # Safety
+/// `rack` ends with a NUL.
 #[no_mangle]
-pub extern "C" fn faro_member_open(endpoint: i64) -> u64 {
-    run(0, || handles::open_member(endpoint))
+pub unsafe extern "C" fn faro_member_open(endpoint: i64, rack: *const c_char) -> u64 {
+    run(0, || {
+        // SAFETY: the caller's promise is the same.
+        let rack = unsafe { text("rack", rack) }?;
+        let member = handles::open_member(endpoint)?;
+        handles::set_rack(member, rack)?;
+        Ok(member)
+    })
 }
 
 /// Ends a member that has joined no team. Does nothing for another handle.
@@ -165,6 +175,16 @@ pub unsafe extern "C" fn faro_team_join(
             copied.push(id.as_bytes().to_vec());
         }
         Ok(handles::keep_team(taken.join(rank as usize, &copied)?))
+    })
+}
+
+/// Keeps members behind slow links apart in rounds of groups. All members call it before their first
+/// round, or none.
+#[no_mangle]
+pub extern "C" fn faro_team_keep_slow_apart(team: u64) -> i32 {
+    run(-1, || {
+        handles::keep_slow_apart(team)?;
+        Ok(0)
     })
 }
 
@@ -276,7 +296,8 @@ mod tests {
         assert_eq!(unsafe { faro_endpoint_open(c"port=-1".as_ptr()) }, 0);
         let text = "spark.faro.port is '-1', allowed: 0 to 65535";
         assert_eq!(last_error(), text);
-        assert_eq!(faro_member_open(1), 0);
+        // SAFETY: the text ends with a NUL.
+        assert_eq!(unsafe { faro_member_open(1, c"".as_ptr()) }, 0);
         assert!(last_error().contains("endpoint handle 0x1 is not valid"));
         assert_eq!(faro_endpoint_close(1), -1);
         // SAFETY: no pointer is read, as there is no such member.

@@ -52,6 +52,15 @@ pub(super) fn bootstrap_id(member: u64) -> EntryResult<Vec<u8>> {
     Ok(member.bootstrap_id())
 }
 
+/// Says in which rack a member is.
+pub(super) fn set_rack(member: u64, rack: &str) -> EntryResult<()> {
+    let held = MEMBERS.get(member).ok_or_else(|| no_member(member))?;
+    let mut held = lock(&held);
+    let member = held.as_mut().ok_or_else(|| no_member(member))?;
+    member.set_rack(rack);
+    Ok(())
+}
+
 /// Ends a member that has joined no team. Does nothing for another handle.
 pub(super) fn release_member(member: u64) {
     drop(MEMBERS.remove(member));
@@ -74,6 +83,12 @@ pub(super) fn keep_team(team: Team) -> u64 {
 pub(super) fn team(handle: u64) -> EntryResult<Arc<HeldTeam>> {
     let what = "team";
     TEAMS.get(handle).ok_or(Failure::NotHeld { what, handle })
+}
+
+/// Keeps slow members apart; before the first round.
+pub(super) fn keep_slow_apart(handle: u64) -> EntryResult<()> {
+    team(handle)?.for_a_round()?.keep_slow_apart();
+    Ok(())
 }
 
 /// Ends the handle, and a round on another thread with an error. Does nothing for another handle.

@@ -22,6 +22,22 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_member<'local>(
         .resolve::<TypedErrors>()
 }
 
+/// `TeamNative.setRack`, in UTF-8.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_collective_TeamNative_setRack<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    member: jlong,
+    rack: JByteArray<'local>,
+) {
+    env.with_env(|env| -> EntryResult<()> {
+        let rack = String::from_utf8(env.convert_byte_array(&rack)?)
+            .map_err(|error| Failure::Argument(format!("rack: {error}")))?;
+        handles::set_rack(member as u64, &rack)
+    })
+    .resolve::<TypedErrors>();
+}
+
 /// `TeamNative.bootstrapId`.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_collective_TeamNative_bootstrapId<'local>(
@@ -76,6 +92,17 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_join<'local>(
         Ok(handles::keep_team(taken.join(rank, &ids)?) as jlong)
     })
     .resolve::<TypedErrors>()
+}
+
+/// `TeamNative.keepSlowApart`; before the first round.
+#[no_mangle]
+pub extern "system" fn Java_io_faro_collective_TeamNative_keepSlowApart<'local>(
+    mut env: EnvUnowned<'local>,
+    _class: JClass<'local>,
+    team: jlong,
+) {
+    env.with_env(|_| -> EntryResult<()> { handles::keep_slow_apart(team as u64) })
+        .resolve::<TypedErrors>();
 }
 
 /// `TeamNative.leave`: ends the handle, and a round on another thread with an error.
