@@ -21,6 +21,7 @@ FILE = "libfaro_jni.so"
 INTERFACE_VERSION = 1
 # What a function returns, and its parameters.
 FUNCTIONS = {
+    "faro_interface_version": (c_uint32, []),
     "faro_last_error": (c_size_t, [c_char_p, c_size_t]),
     "faro_endpoint_open": (c_int64, [c_char_p]),
     "faro_endpoint_close": (c_int32, [c_int64]),
@@ -52,6 +53,9 @@ def library() -> ctypes.CDLL:
     try:
         loaded = ctypes.CDLL(given) if given else _from_jar()
         version = loaded.faro_interface_version()
+        for name, (result, parameters) in FUNCTIONS.items():
+            function = getattr(loaded, name)
+            function.restype, function.argtypes = result, parameters
     except OSError as error:
         raise FaroUnavailableError(f"cannot load {given or FILE}: {error}") from error
     except AttributeError as error:
@@ -61,9 +65,6 @@ def library() -> ctypes.CDLL:
             f"{given or FILE} has version {version} of the collectives' functions, "
             f"this package wants {INTERFACE_VERSION}"
         )
-    for name, (result, parameters) in FUNCTIONS.items():
-        function = getattr(loaded, name)
-        function.restype, function.argtypes = result, parameters
     return loaded
 
 
