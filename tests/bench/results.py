@@ -42,7 +42,7 @@ NAMES = {
     "faro-sealed": "Faro tcp, sealed",
     "faro-spark": "Faro, Spark's reader",
     "faro-auto": "Faro",
-    "faro-sort": "Faro, its sort",
+    "faro-spark-sort": "Faro, Spark's sort",
     "faro-lz4": "Faro, without row blocks",
     "free": "free",
     "comet": "Comet",

@@ -89,7 +89,9 @@ def all_sides(faro_jar: Path, spark: str) -> dict[str, Side]:
             {**FARO, "spark.faro.fabric": "auto", "spark.faro.reader": "spark"}, faro
         ),
         "faro-auto": Side({**FARO, "spark.faro.fabric": "auto"}, faro),
-        "faro-sort": Side({**FARO, "spark.faro.fabric": "auto", "spark.faro.sort": "true"}, faro),
+        "faro-spark-sort": Side(
+            {**FARO, "spark.faro.fabric": "auto", "spark.faro.sort": "false"}, faro
+        ),
         "faro-lz4": Side(
             {**FARO, "spark.faro.fabric": "auto", "spark.faro.rowBlocks": "false"}, faro
         ),

@@ -74,7 +74,7 @@ class Shape(NamedTuple):
     jobs: tuple[str, ...]
     # `spark.executor.memoryOverhead` in MiB; 0: Spark's default.
     overhead: int = 0
-    # Faro's sort stands beside Spark's.
+    # Faro must have sorted.
     sorts: bool = False
 
     def container_mib(self):
@@ -136,7 +136,6 @@ class Side:
             conf["spark.executor.memoryOverhead"] = f"{shape.overhead}m"
         if name == "faro":
             conf.setdefault("spark.faro.fabric", "tcp")
-            conf.setdefault("spark.faro.sort", str(shape.sorts).lower())
         self.application = Application(
             *(name, spark, spark_home.ensure(spark), place, tables),
             options.jar.resolve() if name == "faro" else None,

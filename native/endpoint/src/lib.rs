@@ -103,4 +103,4 @@ pub use files::OutputFiles;
 pub use loans::LoanError;
 pub use local::{LocalBlock, LocalError};
 pub use memory::RegionMode;
-pub use schedule::{ExchangeConfig, ExchangePolicy, UNBOUNDED_MEMBERS};
+pub use schedule::{ExchangeConfig, ExchangePolicy};

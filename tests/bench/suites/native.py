@@ -101,6 +101,7 @@ def load(chosen):
                 "server": one["server_cpu_ns"] / blocks / 1e3,
                 "held, MiB": one["client_high_bytes"] / MIB,
                 "longest, ms": one["longest_ms"],
+                "slowest client / mean": one["slowest_client"],
                 **{key: one[key] for key in ("busy", "descriptors")},
                 **({"failed": f"{one['failures']} requests"} if one["failures"] else {}),
             }
@@ -176,6 +177,9 @@ def cells():
         for readers in at_once:
             options = {**many, "limit": 64, "peers": peers, "readers": readers}
             yield "crowd", f"{peers} x {readers} at once, limit 64m", options
+    # Each client asks once for all that it wants.
+    six = {"block": MIB, "partitions": 300, "requests": 480, "limit": 64}
+    yield "crowd", "6 x 80 at once, limit 64m", {**six, "peers": 6, "readers": 80}
 
 
 LOADED = Table(

@@ -208,10 +208,10 @@ SUITES = {
     ),
     "sort": Suite(
         "Sorts of merge joins and windows",
-        f"{ABOUT} Here the scale factor is 3, and the third side has `spark.faro.sort=true`.",
+        f"{ABOUT} Here the scale factor is 3, and the second side has `spark.faro.sort=false`.",
         lambda records: [across("Scale factor 3", records)],
         measure,
-        options(SORTING, ["stock", "faro-auto", "faro-sort"], False, scale="3"),
+        options(SORTING, ["stock", "faro-spark-sort", "faro-auto"], False, scale="3"),
         needs_jar=True,
         rounds=2,
     ),

@@ -5,12 +5,13 @@ use super::constants::CostRange;
 use super::figures::StageFigures;
 use serde::Serialize;
 
-/// The reason of an estimate. A stage has one of the first five.
+/// The reason of an estimate. A stage has one of the first six.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     SmallBlocks,
     RowStreams,
+    Sorts,
     Bytes,
     FetchWait,
     Nothing,
@@ -31,6 +32,7 @@ impl Reason {
         match self {
             Self::SmallBlocks => "small blocks",
             Self::RowStreams => "row streams",
+            Self::Sorts => "sorts",
             Self::Bytes => "bytes moved",
             Self::FetchWait => "fetch wait?",
             Self::Nothing => "–",
@@ -90,7 +92,9 @@ pub fn estimate(stage: &StageFigures, compressed: bool) -> (Gain, Reason) {
     }
     let (remote_blocks, remote_bytes) = (stage.remote_blocks as f64, stage.remote_bytes as f64);
     let (mut blocks, mut rows, mut bytes) = (Gain::default(), Gain::default(), Gain::default());
+    let mut sorts = Gain::default();
     if stage.reads_rows {
+        sorts = Gain::of(stage.sort_ms as f64 / 1e3, c::SORT_SECOND);
         let all = remote_blocks + stage.local_blocks as f64;
         blocks = blocks.plus(Gain::of(all, c::ROW_BLOCK_READ));
         let read = remote_bytes + stage.local_bytes as f64;
@@ -113,7 +117,7 @@ pub fn estimate(stage: &StageFigures, compressed: bool) -> (Gain, Reason) {
         }
     }
     let wait = wait_saved(stage);
-    let mut all = blocks.plus(rows).plus(bytes);
+    let mut all = blocks.plus(rows).plus(sorts).plus(bytes);
     all.high = all.high.max(all.expected + wait);
     let share = all.times(1.0 / run);
     let gain = Gain {
@@ -124,6 +128,7 @@ pub fn estimate(stage: &StageFigures, compressed: bool) -> (Gain, Reason) {
     let causes = [
         (blocks.expected, Reason::SmallBlocks),
         (rows.expected, Reason::RowStreams),
+        (sorts.expected, Reason::Sorts),
         (bytes.expected, Reason::Bytes),
     ];
     let largest = causes.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
@@ -225,6 +230,23 @@ mod tests {
             assert!(gain.high < 0.004, "{gain:?}");
             assert_eq!(reason, Reason::Nothing);
         }
+    }
+
+    #[test]
+    fn sorts_behind_a_shuffle_are_saved_and_others_are_not() {
+        let sorting = StageFigures {
+            sort_ms: 50_000,
+            ..stage(20)
+        };
+        let (gain, reason) = estimate(&sorting, true);
+        let most = 0.019 + 0.5 * c::SORT_SECOND.expected;
+        assert!((gain.expected - most).abs() < 0.001, "{gain:?}");
+        assert_eq!(reason, Reason::Sorts);
+        let other = StageFigures {
+            reads_rows: false,
+            ..sorting
+        };
+        assert!(estimate(&other, true).0.high < 0.03);
     }
 
     #[test]

@@ -153,7 +153,12 @@ fn main_reason(stages: &[StageAdvice]) -> Reason {
         let stages = stages.iter().filter(|stage| stage.reason == reason);
         stages.map(|s| s.gain.expected * s.job_share).sum()
     };
-    let reasons = [Reason::SmallBlocks, Reason::RowStreams, Reason::Bytes];
+    let reasons = [
+        Reason::SmallBlocks,
+        Reason::RowStreams,
+        Reason::Sorts,
+        Reason::Bytes,
+    ];
     reasons
         .into_iter()
         .max_by(|a, b| saved_by(*a).total_cmp(&saved_by(*b)))
@@ -222,20 +227,28 @@ fn notes(app: &LoggedApplication, totals: &StageFigures, stages: &[StageAdvice])
             counted(app.tasks_left_out, "task")
         ));
     }
-    notes.extend(in_operators(totals));
+    let sorts = stages.iter().filter(|stage| !stage.figures.reads_rows);
+    let elsewhere = sorts.map(|stage| stage.figures.sort_ms).sum();
+    notes.extend(in_operators(totals, elsewhere));
     let figures = stages.iter().map(|stage| (stage.id, &stage.figures));
     notes.extend(merge_joins::note(figures, totals));
     notes
 }
 
-/// What a shuffle cannot change, if it is a large part of the tasks' time.
-fn in_operators(totals: &StageFigures) -> Option<String> {
+/// What neither a shuffle nor a sort behind it can change, if it is a large part of the tasks' time.
+fn in_operators(totals: &StageFigures, sorts_elsewhere: u64) -> Option<String> {
     let part = |millis: u64| (millis as f64 / totals.run_ms.max(1) as f64).min(1.0);
-    let (sorts, scans) = (part(totals.sort_ms), part(totals.scan_ms));
+    let (sorts, scans) = (part(sorts_elsewhere), part(totals.scan_ms));
     (sorts + scans >= constants::LARGE_PART).then(|| {
+        let sorting = match sorts >= constants::NOTICEABLE {
+            true => format!(
+                " and sorting of what no shuffle brought ({})",
+                percent(sorts)
+            ),
+            false => String::new(),
+        };
         format!(
-            "a shuffle does not change sorting ({} of the tasks' time) and reading tables ({})",
-            percent(sorts),
+            "Faro does not change reading tables ({} of the tasks' time){sorting}",
             percent(scans)
         )
     })

@@ -16,6 +16,7 @@ struct ClientTotals {
     bytes: u64,
     failures: u64,
     longest: Duration,
+    whole: Duration,
 }
 
 struct Client {
@@ -44,7 +45,7 @@ impl Client {
         let total = options.requests.div_ceil(options.peers);
         let at_once = (options.readers * options.window) as usize;
         let (mut next, mut open, mut seen) = (0, HashMap::new(), ClientTotals::default());
-        let mut batch = Vec::new();
+        let (mut batch, began) = (Vec::new(), Instant::now());
         while next < total || !open.is_empty() {
             while next < total && open.len() < at_once {
                 let wanted = self.wanted(options, next);
@@ -73,8 +74,16 @@ impl Client {
                 }
             }
         }
+        seen.whole = began.elapsed();
         seen
     }
+}
+
+/// Returns the time of the slowest client as a multiple of the clients' mean.
+fn slowest_client(seen: &[ClientTotals]) -> f64 {
+    let seconds = |totals: &ClientTotals| totals.whole.as_secs_f64();
+    let mean = seen.iter().map(seconds).sum::<f64>() / seen.len() as f64;
+    seen.iter().map(seconds).fold(0.0, f64::max) / mean
 }
 
 /// Runs the clients and prints what they saw in the second pass.
@@ -138,12 +147,13 @@ pub fn run(options: &Options, card: &str) {
     let sum = |of: fn(&ClientTotals) -> u64| seen.iter().map(of).sum::<u64>();
     println!(
         "{{\"seconds\":{},\"blocks\":{},\"bytes\":{},\"failures\":{},\"longest_ms\":{},\
-         \"client_cpu_ns\":{cpu},\"client_high_bytes\":{}}}",
+         \"slowest_client\":{},\"client_cpu_ns\":{cpu},\"client_high_bytes\":{}}}",
         wall.as_secs_f64(),
         sum(|s| s.blocks),
         sum(|s| s.bytes),
         sum(|s| s.failures),
         seen.iter().map(|s| s.longest).max().unwrap().as_millis(),
+        slowest_client(&seen),
         clients.iter().map(high).max().unwrap(),
     );
     drop(stopped);

@@ -7,8 +7,8 @@
 //! `stopped=8` adds eight peers that ask for 64 MiB each and then take nothing. The server is one
 //! process, and all clients are another one (an endpoint each, with its own threads and arena). All
 //! requests are made once before the measured pass. Prints one line of JSON: seconds, blocks,
-//! bytes, CPU of both sides, failed requests, the longest request, and the maxima of the memory
-//! that one client's blocks and buffers held and of the server's open descriptors.
+//! bytes, CPU of both sides, failed requests, the longest request, the slowest client's time as a
+//! multiple of the mean, and the maxima of the memory that one client's blocks and buffers held and of the server's open descriptors.
 
 #![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
 

@@ -112,8 +112,12 @@ impl Server {
             map_id: map,
         };
         let files = write_output(self.dir.path(), id, partitions);
-        self.files.lock().unwrap().insert(id, files.clone());
+        self.put_files(id, files.clone());
         files
+    }
+
+    pub fn put_files(&self, id: OutputId, files: OutputFiles) {
+        self.files.lock().unwrap().insert(id, files);
     }
 
     pub fn peer_of(&self, client: &Endpoint) -> u64 {

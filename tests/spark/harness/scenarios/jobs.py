@@ -27,8 +27,6 @@ SCENARIOS = [
             *AQE,
             *("rowTypes", "killBetweenStages"),
         ],
-        # Set, so that a session can turn it on.
-        {"spark.faro.sort": "false"},
         depths=(BRIEF, MOST),
         finds="what Spark 3, Scala 2.12 and a manager that is made before --jars are loaded break",
     ),
@@ -40,7 +38,6 @@ SCENARIOS = [
     Scenario(
         "sort",
         [*("sorts", "sortsOfJoins", "sortsEndEarly"), *SQL, *AQE],
-        {"spark.faro.sort": "true"},
         depths=(MOST, FULL),
         few=("sorts", "sortsOfJoins", "sortsEndEarly", "sqlJoin", "sqlWindow", "aqeSkewed"),
         must_count=("sorts",),
@@ -51,7 +48,6 @@ SCENARIOS = [
         "sort-without-memory",
         ["sortsOfJoins", "sortsEndEarly", "sqlLargeJoin", "sqlOrder"],
         {
-            "spark.faro.sort": "true",
             "spark.memory.fraction": "0.05",
             "spark.sql.shuffle.partitions": "4",
         },
@@ -64,7 +60,6 @@ SCENARIOS = [
         "sort-hardly-memory",
         ["sqlLargeJoin"],
         {
-            "spark.faro.sort": "true",
             "spark.memory.fraction": "0.003",
             "spark.sql.shuffle.partitions": "4",
         },

@@ -53,7 +53,7 @@ final class SortCases {
     }
 
     private static <T> T with(SparkSession spark, boolean on, Callable<T> job) throws Exception {
-        String before = spark.conf().get(KEY, "false");
+        String before = spark.conf().get(KEY, "true");
         spark.conf().set(KEY, Boolean.toString(on));
         try {
             return job.call();

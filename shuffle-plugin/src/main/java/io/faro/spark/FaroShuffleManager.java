@@ -43,7 +43,6 @@ public final class FaroShuffleManager extends SortShuffleManager {
   /** Null in an executor. */
   @Nullable private final SessionToggle choice;
   /** True in the driver of an application that may sort. */
-  private final boolean maySort;
   /** Guarded by this. */
   private UiState uiState;
   /** The tab once the state is OPENED; null if Spark refused it. */
@@ -64,10 +63,10 @@ public final class FaroShuffleManager extends SortShuffleManager {
     choice = isDriver ? new SessionToggle(process.conf.enabled, process.conf.security.forbidsSparksFetch) : null;
     if (isDriver && !process.isOff()) {
       ExecutorClassPath.check(conf);
-    }
-    maySort = isDriver && !process.isOff() && SqlExtensions.configure(conf);
-    if (isDriver && !process.isOff() && process.conf.serviceDirectory != null) {
-      OutlivingOutputs.configure(conf);
+      SqlExtensions.configure(conf);
+      if (process.conf.serviceDirectory != null) {
+        OutlivingOutputs.configure(conf);
+      }
     }
     uiState = isDriver && !process.isOff() ? UiState.READY : UiState.OFF;
     if (process.mayRun) {
@@ -85,7 +84,7 @@ public final class FaroShuffleManager extends SortShuffleManager {
       }
       tab = ui;
     }
-    if (maySort) {
+    if (!process.isOff()) {
       SortExecutors.look();
     }
     ShuffleHandle handle = super.registerShuffle(shuffleId, dependency);

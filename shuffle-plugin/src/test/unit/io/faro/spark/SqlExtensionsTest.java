@@ -1,14 +1,13 @@
 package io.faro.spark;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertFalse;
 
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
 
 class SqlExtensionsTest {
   private static String after(String own) {
-    SparkConf conf = new SparkConf(false).set("spark.faro.sort", "false");
+    SparkConf conf = new SparkConf(false);
     if (own != null) {
       conf.set(SqlExtensions.SETTING, own);
     }
@@ -23,12 +22,5 @@ class SqlExtensionsTest {
     assertEquals(faro, after(null));
     assertEquals("org.example.One,org.example.Two," + faro, after("org.example.One,org.example.Two"));
     assertEquals(faro + ", org.example.One", after(faro + ", org.example.One"));
-  }
-
-  @Test
-  void plansAreLeftAloneWhereNothingIsSaidAboutSorts() {
-    SparkConf conf = new SparkConf(false);
-    SqlExtensions.configure(conf);
-    assertFalse(conf.contains(SqlExtensions.SETTING));
   }
 }

@@ -70,10 +70,9 @@ public final class FaroKeys {
       FaroKeys::bool);
 
   public static final Key<Boolean> SORT = pluginKey(
-      "sort", "boolean", "false", "true, false",
+      "sort", "boolean", "true", "true, false",
       "Whether Faro sorts rows behind a shuffle, in place of Spark SQL's sort: for joins, windows, aggregates and "
-          + "`ORDER BY` ([The sort](#the-sort)). Where it is set when the application is submitted, to either value, a "
-          + "session can change it (`spark.conf.set`).",
+          + "`ORDER BY` ([The sort](#the-sort)). A session can change it (`spark.conf.set`).",
       FaroKeys::bool);
 
   static final Key<Long> MEMORY_LIMIT = key(
@@ -148,10 +147,10 @@ public final class FaroKeys {
   static final Key<String> EXCHANGE = key(
       "exchange", "name", "auto", "auto, grouped, rotated, random",
       "In which order an executor fetches from the others and serves them, and how many at a time. `auto`: `random` "
-          + "up to 64 executors, `grouped` beyond. `grouped`: by a schedule of small groups, about the square root of "
-          + "the number of executors at a time. `rotated`: around a ring, as many at a time. `random`: all at once, in "
-          + "the order of Spark's requests. [scaling.md](../design/scaling.md#when-to-use-which-policy) says when to "
-          + "use which.",
+          + "up to 17 executors, beyond as `rotated`, 16 at a time. `grouped`: by a schedule of small groups, about the "
+          + "square root of the number of executors at a time. `rotated`: around a ring, as many at a time. `random`: "
+          + "all at once, in the order of Spark's requests. "
+          + "[scaling.md](../design/scaling.md#when-to-use-which-policy) says when to use which.",
       oneOf("auto", "grouped", "rotated", "random"));
 
   static final Key<Long> EXCHANGE_SLICE = key(
