@@ -23,7 +23,7 @@ pub(super) struct Content {
 }
 
 /// The longest run of the stream that lies in one range and one chunk.
-pub(super) struct Piece<'a> {
+pub(super) struct StreamPiece<'a> {
     pub(super) output: &'a Output,
     pub(super) offset: u64,
     pub(super) length: usize,
@@ -109,7 +109,7 @@ impl Content {
     }
 
     /// Returns the pieces of the next `bytes` bytes of the stream.
-    pub(super) fn pieces(&self, bytes: u64) -> impl Iterator<Item = Piece<'_>> {
+    pub(super) fn pieces(&self, bytes: u64) -> impl Iterator<Item = StreamPiece<'_>> {
         let (mut ranges, mut left) = (self.ranges(), bytes);
         let mut begun = None;
         std::iter::from_fn(move || {
@@ -127,7 +127,7 @@ impl Content {
                 };
                 begun = Some((output, rest));
             }
-            (length > 0).then_some(Piece {
+            (length > 0).then_some(StreamPiece {
                 output,
                 offset: range.offset,
                 length: length as usize,
@@ -279,7 +279,11 @@ impl Content {
 
 /// Returns the part of a write that sends the piece from its page; `None` if the cache does not have it, or the peer has
 /// its share.
-fn cached_part(piece: &Piece<'_>, memory: &Memory, account: &Arc<Account>) -> Option<WritePart> {
+fn cached_part(
+    piece: &StreamPiece<'_>,
+    memory: &Memory,
+    account: &Arc<Account>,
+) -> Option<WritePart> {
     let (chunk, within) = (
         piece.offset / CHUNK_BYTES,
         (piece.offset % CHUNK_BYTES) as usize,
