@@ -122,7 +122,8 @@ SCENARIOS = [
             hook="for p in $(pgrep -f CoarseGrainedExecutorBackend); do "
             "grep VmHWM /proc/$p/status; done",
         )
-        # rxe copies wrong bytes out of a region that it pages on demand (decision 009): the owner writes them.
+        # rxe copies wrong bytes out of a region that it pages on demand (decision 009): its owner
+        # writes them.
         for mode, rules in (("unpinned", NEVER), ("pinned", NEVER), ("odp", AUTO))
     ),
     Scenario(
