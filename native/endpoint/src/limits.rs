@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const MAX_REQUESTS: usize = 65_536;
 /// Commands of this process under way, over all peers.
 pub const MAX_COMMANDS: usize = 1_024;
-/// Chunks of map outputs that wait to be prefetched, over all fabrics.
+/// Map outputs that wait to be prefetched, over all fabrics.
 pub const MAX_PREFETCHES: usize = 4_096;
 /// First delay before a client that was refused with Busy asks again, unless it hears of the server before.
 pub const BUSY_RETRY: Duration = Duration::from_millis(50);

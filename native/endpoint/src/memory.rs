@@ -143,10 +143,16 @@ impl Memory {
         Ok(lease)
     }
 
-    /// A charge for a page of the chunk cache whose bytes are sent to the peer of that account. It has half of its share
-    /// for them: a small part of a page counts as the page, which cannot be taken meanwhile.
-    pub(crate) fn charge_page(&self, account: &Arc<Account>) -> Option<Charge> {
-        account.charge(PAGE_BYTES as u64, self.share_of_a_peer() / 2)
+    /// A charge for a page of the chunk cache of which so many bytes are sent to the peer of that account. Small parts may
+    /// take half of its share only: each counts as its page, which cannot be taken meanwhile. A large part has the whole
+    /// share, because its copy would take as much.
+    pub(crate) fn charge_page(&self, bytes: usize, account: &Arc<Account>) -> Option<Charge> {
+        let share = self.share_of_a_peer();
+        let limit = match bytes >= PAGE_BYTES / 2 {
+            true => share,
+            false => share / 2,
+        };
+        account.charge(PAGE_BYTES as u64, limit)
     }
 
     /// A pipe for bytes that are sent to the peer of that account; `None` if all are in use.

@@ -1,4 +1,4 @@
-//! RankPlaces members into the columns of a plane so that neighbours share a column.
+//! Places members into the columns of a plane so that neighbours share a column.
 //!
 //! The members of one column meet in one single round, the plane's vertical one; two members of
 //! different columns meet in another round. So the members of a host that share a column read from
@@ -53,7 +53,7 @@ impl ColumnFill {
         column.map(|c| c.extend_from_slice(unit)).is_some()
     }
 
-    /// RankPlaces the members of a unit into the emptiest columns, in the largest possible pieces. Of
+    /// Places the members of a unit into the emptiest columns, in the largest possible pieces. Of
     /// equally empty columns it takes the first.
     fn spread(&mut self, mut unit: &[u32]) {
         while !unit.is_empty() {

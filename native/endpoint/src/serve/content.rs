@@ -290,7 +290,7 @@ fn cached_part(
     );
     let chunk = memory.cache.get(piece.output.region()?.id(), chunk)?;
     chunk.bytes().get(within..within + piece.length)?;
-    let charge = memory.charge_page(account)?;
+    let charge = memory.charge_page(piece.length, account)?;
     Some(WritePart {
         memory: Arc::new(SentChunk {
             _charge: charge,

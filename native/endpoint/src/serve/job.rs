@@ -253,6 +253,8 @@ impl ServeJob {
             };
             filled.extend(self.buffers.fill(source, sum));
         }
+        // A turn that had no buffer says nothing about the next one.
+        self.needs_no_memory &= !filled.is_empty();
         self.memory.clear();
         JobTurn::Filled {
             response: self.response.take(),

@@ -24,11 +24,11 @@ impl TurnBuffer {
     }
 }
 
-/// RankPlaces for the next buffers of one job.
+/// Places for the next buffers of one job.
 pub(super) struct TurnMemory {
     /// Account of the bytes on their way to the peer.
     account: Arc<Account>,
-    /// RankPlaces for the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
+    /// Places for the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
     reserved: VecDeque<TurnBuffer>,
     /// A turn may take memory of the arena: none waits for it.
     may_lease: bool,

@@ -22,6 +22,8 @@ use zerocopy::FromZeros;
 /// Bytes that small messages may have inline, if the device can: as many as the places of a request take in its queue. A
 /// FETCH of one block fits.
 const INLINE_BYTES: u32 = (MAX_PARTS * size_of::<ibv_sge>()) as u32;
+/// Inline bytes that a device with fewer has: most small messages fit.
+const FEW_INLINE_BYTES: u32 = 64;
 /// Code 12 of table 45 in the InfiniBand specification: 0.64 ms before a retry to a receiver that
 /// is not ready.
 const MIN_RNR_TIMER: u8 = 12;
@@ -112,22 +114,25 @@ impl QueuePair {
         attributes.qp_type = IBV_QPT_RC;
         attributes.cap.max_send_wr = depth.send;
         attributes.cap.max_recv_wr = depth.receive;
-        let mut pieces = limits.pieces.min(MAX_PARTS);
-        attributes.cap.max_send_sge = pieces as u32;
         attributes.cap.max_recv_sge = 1;
-        attributes.cap.max_inline_data = INLINE_BYTES;
-        // SAFETY: domain and completion queue live as long as the value made here.
-        let mut queue =
-            unsafe { (device.symbols.create_qp)(device.domain.as_ptr(), &mut attributes) };
-        if queue.is_null() {
-            // Some devices have no room for inline bytes, or beside other requests not for as many pieces.
-            attributes.cap.max_inline_data = 0;
-            attributes.cap.max_send_sge = 1;
-            pieces = 1;
-            // SAFETY: as above.
-            queue = unsafe { (device.symbols.create_qp)(device.domain.as_ptr(), &mut attributes) };
-        }
-        let Some(queue) = NonNull::new(queue) else {
+        let most = limits.pieces.min(MAX_PARTS);
+        // A device refuses more inline bytes than it has (irdma has 101), and some have fewer pieces beside other requests.
+        let tries = [
+            (most, INLINE_BYTES),
+            (most, FEW_INLINE_BYTES),
+            (most, 0),
+            (1, FEW_INLINE_BYTES),
+            (1, 0),
+        ];
+        let made = tries.into_iter().find_map(|(pieces, inline_bytes)| {
+            attributes.cap.max_send_sge = pieces as u32;
+            attributes.cap.max_inline_data = inline_bytes;
+            // SAFETY: domain and completion queue live as long as the value made here.
+            let queue =
+                unsafe { (device.symbols.create_qp)(device.domain.as_ptr(), &mut attributes) };
+            Some((NonNull::new(queue)?, pieces))
+        });
+        let Some((queue, pieces)) = made else {
             return Err(VerbsError::last("ibv_create_qp"));
         };
         // From here on `drop` destroys it.
