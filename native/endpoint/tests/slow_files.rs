@@ -77,7 +77,10 @@ impl SlowFiles {
             disk: Arc::clone(disk),
             content: pattern(3, BYTES),
         };
-        let mounted = fuser::spawn_mount(files, at, &fuser::Config::default());
+        // A read that waits takes one; attributes are answered meanwhile, as any disk does.
+        let mut config = fuser::Config::default();
+        config.n_threads = Some(8);
+        let mounted = fuser::spawn_mount(files, at, &config);
         mounted.expect("this test needs /dev/fuse and the right to mount")
     }
 
