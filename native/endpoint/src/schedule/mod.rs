@@ -46,7 +46,7 @@ use usage::Usage;
 const MIN_PERMITS: usize = 4;
 
 /// Maximum number of peers at once with policy `Auto`: as many windows of 64 KiB as a switch port of 1 MiB
-/// keeps. Whatever is in flight, no port has to keep more (docs/decisions/061).
+/// keeps, whatever is in flight (docs/decisions/061).
 const AUTO_PEERS: usize = 16;
 
 /// Minimum time for which the members stay as they are: peers come in crowds, and each change makes
@@ -56,7 +56,7 @@ const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
 /// Decides the order in which peers are read from and served, and how many at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExchangePolicy {
-    /// `Random` where each has at most 16 peers, `Rotated` with 16 at a time beyond.
+    /// `Random` where each has at most 16 peers; beyond, as `Rotated`, at most 16 at a time.
     #[default]
     Auto,
     /// Peers are served in small groups: about the root of the number of endpoints at a time.
