@@ -140,7 +140,7 @@ demo: $(DEMO_JAR)
 	@tests/demo/run --jar $(DEMO_JAR)
 
 # Suites that measure without the jar.
-NATIVE_SUITES := softroce memory% exchange load rows advise
+NATIVE_SUITES := softroce memory% exchange load rows advise training
 bench: setup-tests $(if $(filter-out $(NATIVE_SUITES),$(or $(SUITE),spark)),jar)
 	@tests/bench/run $(SUITE)
 

@@ -89,6 +89,7 @@ GUESTS = "tests/softroce/suite"
 # The jar that users have; all other phases use the one of tests.
 RELEASED = "--jar dist/faro-spark.jar"
 SCRIPTS = "tests/setup/run-tests scripts tests/setup tests/tpcds"
+PYTHON = "tests/setup/run-tests"
 # A build of its own, with the primitives that native/sync takes from loom; what it depends on is
 # optimized less, as its tests run for seconds.
 LOOM = (
@@ -108,6 +109,8 @@ TEST = [
     Phase("java", "mvn -B -fae test", surefire_counts, 75, ONE),
     # The checks of `make check` that are programs of this repository.
     Phase("scripts", SCRIPTS, closing_counts, 30, ONE),
+    # Teams of processes without a JVM.
+    Phase("python", f"{PYTHON} python tests/python/test_collective.py", closing_counts, 15, ONE),
     # Every interleaving of the arena's free lists and waiters and of the regions' versions.
     Phase("loom", LOOM, cargo_counts, 45, ONE, silence=20),
 ]
@@ -139,6 +142,8 @@ ALL_ELSE = [
     whole("yarn", "tests/yarn/run", 120, ONE),
     # Executors with the restrictions of a pod.
     whole("pods", "tests/spark/pods", 120, ONE),
+    # PyTorch's processes under torchrun; without a PyTorch to fetch one line says so.
+    Phase("torch", f"{PYTHON} torch tests/python/test_torch.py", closing_counts, 60, ONE),
     # The example of the collectives, in barrier stages of one Spark version.
     Phase("sgd", "docs/examples/sgd/run --quick", closing_counts, 60, ONE, silence=20),
     whole("ui", "tests/spark/ui", 60, ONE),

@@ -47,12 +47,15 @@ class Unavailable(RuntimeError):
 
 
 class Links:
-    """Hosts whose links carry `gigabits` per second in each direction; `close` removes all."""
+    """Hosts whose links carry `gigabits` per second in each direction; `close` removes all.
 
-    def __init__(self, gigabits: float):
-        self.gigabits = gigabits
+    With a `core` each half of the hosts has a switch of its own, and a link of so many Gbit/s joins
+    the switches."""
+
+    def __init__(self, gigabits: float, hosts: int = HOSTS, core: float = 0.0):
+        self.gigabits, self.core = gigabits, core
         self.switch = f"faro-{os.getpid()}-switch"
-        self.hosts = [f"faro-{os.getpid()}-{number}" for number in range(HOSTS)]
+        self.hosts = [f"faro-{os.getpid()}-{number}" for number in range(hosts)]
         if os.geteuid() != 0:
             raise Unavailable("network namespaces need root")
         for program in ("ip", "tc", "nsenter"):
@@ -71,26 +74,35 @@ class Links:
         _run("ip", "-n", self.switch, "link", "add", "switch", "type", "bridge")
         _run("ip", "-n", self.switch, "address", "add", f"{SWITCH_ADDRESS}/24", "dev", "switch")
         _run("ip", "-n", self.switch, "link", "set", "switch", "up")
+        if self.core:
+            self._make_core()
         for number, host in enumerate(self.hosts):
             port = f"port{number}"
             _run(
                 *("ip", "link", "add", "eth0", "netns", host, "type", "veth"),
                 *("peer", "name", port, "netns", self.switch),
             )
-            _run("ip", "-n", self.switch, "link", "set", port, "master", "switch", "up")
+            bridge = "second" if self.core and number >= len(self.hosts) // 2 else "switch"
+            _run("ip", "-n", self.switch, "link", "set", port, "master", bridge, "up")
             address = f"{host_address(number)}/24"
             _run("ip", "-n", host, "address", "add", address, "dev", "eth0")
             _run("ip", "-n", host, "link", "set", "eth0", "up")
-            # This limits what the host sends, and then what is sent to it.
-            self._limit(host, "eth0")
-            self._limit(self.switch, port)
+            self.limit(number, self.gigabits)
 
-    def _limit(self, namespace: str, device: str) -> None:
-        burst = max(MIN_BURST, int(self.gigabits * 1e9 / 8 / 1e3))
-        _run(
-            *("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf"),
-            *("rate", f"{self.gigabits * 1000:.0f}mbit", "burst", str(burst), "latency", QUEUE),
-        )
+    def _make_core(self) -> None:
+        inside = ("ip", "-n", self.switch, "link")
+        _run(*inside, "add", "second", "type", "bridge")
+        _run(*inside, "set", "second", "up")
+        _run(*inside, "add", "core0", "type", "veth", "peer", "name", "core1")
+        for device, bridge in (("core0", "switch"), ("core1", "second")):
+            _run(*inside, "set", device, "master", bridge, "up")
+            _limit(self.switch, device, self.core)
+
+    def limit(self, number: int, gigabits: float) -> None:
+        """Gives a host's link another rate, in both directions: what it sends, and what is sent to
+        it."""
+        _limit(self.hosts[number], "eth0", gigabits)
+        _limit(self.switch, f"port{number}", gigabits)
 
     @property
     def driver_prefix(self) -> list[str]:
@@ -175,6 +187,14 @@ def host_address(number: int) -> str:
 
 def _inside(namespace: str) -> list[str]:
     return ["nsenter", f"--net=/run/netns/{namespace}", "--"]
+
+
+def _limit(namespace: str, device: str, gigabits: float) -> None:
+    burst = max(MIN_BURST, int(gigabits * 1e9 / 8 / 1e3))
+    _run(
+        *("tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf"),
+        *("rate", f"{gigabits * 1000:.0f}mbit", "burst", str(burst), "latency", QUEUE),
+    )
 
 
 def _run(*command: str) -> str:

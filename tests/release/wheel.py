@@ -1,6 +1,6 @@
 """The wheel `faro-spark`: the package `faro` with the jar in it.
 
-Written here and not by a build tool: it is an archive of six files, and a function of them.
+Written here and not by a build tool: it is an archive of a few files, and a function of them.
 """
 
 from __future__ import annotations

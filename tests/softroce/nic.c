@@ -8,6 +8,7 @@
 //   noreads=DEVICE max_qp_rd_atom and max_qp_init_rd_atom are 0
 //   nopairs=DEVICE ibv_create_qp: ENOMEM, as with too little locked memory or all queue pairs in use
 //   qps=N          max_qp is N
+//   pieces=N       ibv_create_qp with more than N places for a request to send: EINVAL, though max_sge is more
 //   regs=N         no more than N regions of 1 MiB and more at a time: ibv_reg_mr ends with ENOMEM
 //   noiova2       libibverbs has no ibv_reg_mr_iova2, as before 2020
 //   strict        ibv_reg_mr_iova2: EINVAL, as where relaxed ordering is not known
@@ -87,6 +88,11 @@ static struct ibv_qp *create_qp(struct ibv_pd *domain, struct ibv_qp_init_attr *
   }
   if (is_for("nopairs", domain->context)) {
     errno = ENOMEM;
+    return NULL;
+  }
+  const char *pieces = asked("pieces");
+  if (pieces && wanted->cap.max_send_sge > (unsigned)atoi(pieces)) {
+    errno = EINVAL;
     return NULL;
   }
   slow();

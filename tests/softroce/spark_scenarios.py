@@ -104,9 +104,9 @@ SCENARIOS = [
         "eth0; at h2 ip addr add 10.77.0.2/24 dev eth0",
     ),
     Scenario(
-        "on-commit",
+        "optimistic",
         ["megabyteBlocks", "hugeBlock"],
-        {**NEVER, "spark.faro.staging": "onCommit"},
+        {**NEVER, "spark.faro.regions": "optimistic"},
         only_verbs=True,
         counts=("region.prefetched", "region.prefetchHits", "remoteReads"),
     ),
@@ -122,8 +122,8 @@ SCENARIOS = [
             hook="for p in $(pgrep -f CoarseGrainedExecutorBackend); do "
             "grep VmHWM /proc/$p/status; done",
         )
-        # rxe copies wrongly where a READ begins within a page of a region that it pages on demand
-        # (seen with Linux 7.2); what the checksum refuses is written by its owner.
+        # rxe copies wrong bytes out of a region that it pages on demand (decision 009): its owner
+        # writes them.
         for mode, rules in (("unpinned", NEVER), ("pinned", NEVER), ("odp", AUTO))
     ),
     Scenario(

@@ -21,7 +21,7 @@ first record of its input. A round so takes two more copies through the kernel t
 import socket
 import struct
 
-_SUM, _MEAN = 1, 2
+_SUM, _MEAN, _MEAN_OF_ALL = 1, 2, 3
 
 
 class CollectiveError(Exception):
@@ -44,6 +44,11 @@ class Team:
     def sum(self, values):
         """Replaces the values by their sum."""
         self._reduce(_SUM, values)
+
+    def mean_of_all(self, values):
+        """Replaces the values by their exact mean over the team, whatever the mode: after the last
+        round of mode dssync, all tasks have the same values."""
+        self._reduce(_MEAN_OF_ALL, values)
 
     def close(self):
         """Leaves the team; the end of the task does so too."""

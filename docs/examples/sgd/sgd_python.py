@@ -53,6 +53,8 @@ def train(team, records):
         for i, g in enumerate(gradient):
             weights[i] -= RATE * g / BATCH
         team.mean(weights)
+    # With dssync the tasks still differ a little.
+    team.mean_of_all(weights)
     yield team.rank, time.monotonic() - started, list(weights)
 
 

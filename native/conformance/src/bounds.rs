@@ -1,7 +1,7 @@
 //! Queues that are full, and recover.
 
 use crate::{Bench, Rig};
-use faro_fabric::{Event, Message, Outcome, RejectedPost, Write};
+use faro_fabric::{Event, Message, Outcome, RejectedPost, Write, WriteSource};
 use faro_pool::PAGE_BYTES;
 use faro_sync::clock::now;
 use std::sync::Arc;
@@ -94,9 +94,7 @@ pub fn a_full_queue_of_bytes_hands_back_and_recovers(bench: &dyn Bench) {
     let source = Arc::new(rig.lease(0, PAGE_BYTES, 5));
     let write = |token| Write {
         token,
-        source: source.clone(),
-        offset: 0,
-        length: PAGE_BYTES,
+        source: WriteSource::part(source.clone(), 0, PAGE_BYTES),
         target: range,
         immediate: None,
         last: false,

@@ -1,7 +1,9 @@
 //! Tests the ends of connections.
 
 use crate::{assert_filled, Bench, Rig};
-use faro_fabric::{CloseReason, ConnectionId, Event, Message, Outcome, Read, RejectedPost, Write};
+use faro_fabric::{
+    CloseReason, ConnectionId, Event, Message, Outcome, Read, RejectedPost, Write, WriteSource,
+};
 use faro_pool::PAGE_BYTES;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,9 +19,7 @@ fn post(rig: &mut Rig, link: super::ConnectedPair) -> Arc<faro_pool::Lease> {
     for token in 0..WRITES {
         let write = Write {
             token,
-            source: source.clone(),
-            offset: 0,
-            length: PAGE_BYTES,
+            source: WriteSource::part(source.clone(), 0, PAGE_BYTES),
             target: range,
             immediate: Some(token as u16),
             last: false,
@@ -159,9 +159,7 @@ pub fn a_peer_killed_in_mid_write_harms_nothing(bench: &dyn Bench) {
     let source = Arc::new(rig.lease(2, 4096, 0x5a));
     let write = Write {
         token: 1,
-        source,
-        offset: 0,
-        length: 4096,
+        source: WriteSource::part(source, 0, 4096),
         target: range,
         immediate: None,
         last: false,
@@ -209,9 +207,7 @@ pub fn counters_add_up(bench: &dyn Bench) {
     for token in 0..10 {
         let write = Write {
             token,
-            source: source.clone(),
-            offset: 0,
-            length: 1000 * token as usize,
+            source: WriteSource::part(source.clone(), 0, 1000 * token as usize),
             target: range,
             immediate: None,
             last: false,

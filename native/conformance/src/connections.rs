@@ -4,7 +4,7 @@ use crate::{Bench, Rig};
 use faro_fabric::RemoteRange;
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, FabricError, Identity, Message, Read, RejectedPost,
-    Write,
+    Write, WriteSource,
 };
 use faro_sync::clock::now;
 use std::sync::Arc;
@@ -175,9 +175,7 @@ pub fn what_is_not_connected_is_handed_back(bench: &dyn Bench) {
         }
         let write = Write {
             token: 5,
-            source: source.clone(),
-            offset: 0,
-            length: 64,
+            source: WriteSource::part(source.clone(), 0, 64),
             target,
             immediate: None,
             last: false,

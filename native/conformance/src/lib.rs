@@ -64,6 +64,7 @@ macro_rules! fabric_conformance {
                 flow_both_ways_at_once
             }
             writes {
+                come_from_many_parts
                 land_where_they_should
                 with_and_without_immediate
                 precede_the_message_after_them

@@ -4,7 +4,10 @@
 //! not overlapping writes); at its end a fence, and every byte is compared.
 
 use crate::{Bench, Rig, Xorshift};
-use faro_fabric::{Event, Exposure, Message, Outcome, Read, RejectedPost, RemoteRange, Write};
+use faro_fabric::{
+    Event, Exposure, Message, Outcome, Read, RejectedPost, RemoteRange, Write, WritePart,
+    WriteSource,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -117,13 +120,27 @@ fn write(rig: &mut Rig, way: &mut Way, dice: &mut Xorshift, bench: &dyn Bench) {
     if let (Some(immediate), false) = (immediate, bad) {
         way.expected.push((true, u64::from(immediate)));
     }
+    let max = rig
+        .fabric(way.link.from.0)
+        .write_sources(way.link.from.1)
+        .parts;
+    let mut cuts: Vec<usize> = (1..max).map(|_| dice.below(length + 1)).collect();
+    cuts.sort_unstable();
+    let ends = cuts.into_iter().chain([length]);
+    let parts = ends.scan(0, |start, end| {
+        let at = std::mem::replace(start, end);
+        Some(WritePart {
+            memory: source.clone(),
+            offset: at,
+            length: end - at,
+        })
+    });
+    let parts = parts.collect();
     rig.write(
         way.link.from,
         Write {
             token,
-            source,
-            offset: 0,
-            length,
+            source: WriteSource::Parts(parts),
             target,
             immediate,
             last: false,

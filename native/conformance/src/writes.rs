@@ -3,6 +3,7 @@
 use crate::{assert_filled, Bench, Rig};
 use faro_fabric::{
     ConnectionId, Event, Exposure, Outcome, RejectedPost, RemoteRange, RevokeStatus, Write,
+    WritePart, WriteSource, MAX_PARTS,
 };
 use faro_pool::{PAGE_BYTES, SLAB_BYTES};
 use std::sync::Arc;
@@ -11,9 +12,7 @@ use std::sync::Arc;
 pub(crate) fn writing(source: &Arc<faro_pool::Lease>, token: u64, target: RemoteRange) -> Write {
     Write {
         token,
-        source: source.clone(),
-        offset: 0,
-        length: target.length as usize,
+        source: WriteSource::part(source.clone(), 0, target.length as usize),
         target,
         immediate: None,
         last: false,
@@ -43,9 +42,7 @@ pub fn land_where_they_should(bench: &dyn Bench) {
     {
         let write = Write {
             token: token as u64,
-            source: source.clone(),
-            offset: from,
-            length,
+            source: WriteSource::part(source.clone(), from, length),
             target: RemoteRange {
                 offset: range.offset + to as u64,
                 length: length as u32,
@@ -172,6 +169,70 @@ pub fn of_nothing(bench: &dyn Bench) {
     assert_filled(rig.revoke(1, range.key).lease().bytes(), 3, "target");
 }
 
+/// A write has its bytes from as many places as the connection takes, in their order, and no more.
+pub fn come_from_many_parts(bench: &dyn Bench) {
+    let (mut rig, link) = Rig::pair(bench);
+    let max = rig.fabric(0).write_sources(link.from.1).parts;
+    assert!((1..=MAX_PARTS).contains(&max));
+    let sources: Vec<_> = (0..=max as u8)
+        .map(|seed| Arc::new(rig.lease(0, PAGE_BYTES, seed)))
+        .collect();
+    let lengths = [1, 4096, 0, 70_001, 33, 8_192, 1, 5_000];
+    for count in 1..=max {
+        let range = rig.writable(link.to, PAGE_BYTES, 0xaa);
+        let (mut parts, mut expected) = (Vec::new(), Vec::new());
+        for (source, length) in sources.iter().zip(lengths).take(count) {
+            let offset = 100 * count;
+            expected.extend_from_slice(&source.bytes()[offset..offset + length]);
+            parts.push(WritePart {
+                memory: source.clone(),
+                offset,
+                length,
+            });
+        }
+        let length = expected.len() as u32;
+        let write = Write {
+            source: WriteSource::Parts(parts),
+            immediate: Some(count as u16),
+            ..writing(&sources[0], 1, RemoteRange { length, ..range })
+        };
+        rig.write(link.from, write);
+        assert_eq!(
+            written(&mut rig, link.to),
+            (range.key, count as u16, length)
+        );
+        assert_eq!(rig.write_end(link.from, 1), Outcome::Done);
+        let exposure = rig.revoke(1, range.key);
+        let (landed, rest) = exposure.lease().bytes().split_at(expected.len());
+        assert!(landed == expected, "{count} parts");
+        let mut untouched = vec![0; PAGE_BYTES];
+        super::fill(&mut untouched, 0xaa);
+        assert!(rest == &untouched[expected.len()..PAGE_BYTES]);
+    }
+    let is_free = |source: &Arc<_>| Arc::strong_count(source) == 1;
+    assert!(
+        sources.iter().all(is_free),
+        "a write that ended holds nothing"
+    );
+    let range = rig.writable(link.to, PAGE_BYTES, 0);
+    let parts = sources.iter().map(|source| WritePart {
+        memory: source.clone(),
+        offset: 0,
+        length: 1,
+    });
+    let too_many = WriteSource::Parts(parts.collect());
+    for source in [too_many, WriteSource::Parts(Vec::new())] {
+        let write = Write {
+            source,
+            ..writing(&sources[0], 1, range)
+        };
+        match rig.fabric(0).write(link.from.1, write) {
+            Err(RejectedPost::TooLarge(_, limit)) => assert_eq!(limit, max as u64),
+            other => panic!("{:?}", other.map_err(drop)),
+        }
+    }
+}
+
 /// A source shorter than the write is an error of the call.
 pub fn beyond_their_source_are_handed_back(bench: &dyn Bench) {
     let (mut rig, link) = Rig::pair(bench);
@@ -179,8 +240,7 @@ pub fn beyond_their_source_are_handed_back(bench: &dyn Bench) {
     let source = Arc::new(rig.lease(0, 4096, 1));
     for (offset, length, limit) in [(0, 4097, 4096), (4000, 97, 96), (5000, 0, 0)] {
         let write = Write {
-            offset,
-            length,
+            source: WriteSource::part(source.clone(), offset, length),
             ..writing(&source, 1, range)
         };
         match rig.fabric(0).write(link.from.1, write) {
@@ -240,7 +300,7 @@ pub fn use_slabs_beyond_the_first(bench: &dyn Bench) {
     rig.write(
         link.from,
         Write {
-            length: 4096,
+            source: WriteSource::part(early.clone(), 0, 4096),
             ..writing(&early, 2, range)
         },
     );

@@ -2,8 +2,8 @@
 //! others, as often as it is told. `tests/bench/exchange` starts them and adds up what they say.
 //!
 //! `alltoall rank=0 of=4 dir=/tmp/x bind=10.77.0.1 fabric=verbs policy=grouped slice_ms=20 bytes=1048576
-//! maps=4 repeat=3 seed=1 ack_timeout=14`: `bytes` for each pair, in as many requests as there are
-//! `maps`; processes meet in `dir`. The first exchange (turn 0) makes the connections and comes before
+//! maps=4 repeat=3 seed=1 ack_timeout=14 in_flight=50331648`: `bytes` for each pair, in as many requests
+//! as there are `maps`, of which `in_flight` bytes are asked for and not there; processes meet in `dir`. The first exchange (turn 0) makes the connections and comes before
 //! the `repeat` others: after it each process writes `connected.RANK` and waits for the file `go`, so
 //! that links can be changed while none of them moves data. One line of JSON for each time: when it
 //! began and ended, in microseconds of the clock that all share, and how many requests failed and were
@@ -26,9 +26,6 @@ use std::time::{Duration, Instant, SystemTime};
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Time that the others may take to come.
 const MEETING: Duration = Duration::from_secs(120);
-/// Bytes asked for and not there, as one Spark task has by default.
-const IN_FLIGHT: u64 = 48 << 20;
-
 struct Options(HashMap<String, String>);
 
 impl Options {
@@ -139,6 +136,8 @@ struct Exchange {
     maps: u64,
     /// Bytes of one request.
     bytes: u64,
+    /// Bytes asked for and not there.
+    in_flight: u64,
 }
 
 impl Exchange {
@@ -153,7 +152,7 @@ impl Exchange {
         let mut open: HashMap<u64, WantedBlocks> = HashMap::new();
         let mut batch = Vec::new();
         while !rest.is_empty() || !open.is_empty() {
-            while (open.len() as u64 + 1) * self.bytes <= IN_FLIGHT.max(self.bytes) {
+            while (open.len() as u64 + 1) * self.bytes <= self.in_flight.max(self.bytes) {
                 let Some((server, map)) = rest.pop() else {
                     break;
                 };
@@ -222,7 +221,7 @@ fn main() {
             timeout: options.number("ack_timeout") as u8,
             ..VerbsOptions::default()
         },
-        memory_limit: 128 << 20,
+        memory_limit: 256 << 20,
         memory_budget: None,
         beside_bytes: None,
         idle_release: Duration::ZERO,
@@ -265,6 +264,7 @@ fn main() {
         peers,
         maps,
         bytes,
+        in_flight: options.number("in_flight"),
     };
     let mut rng = SplitMix64::stream(options.number("seed"), rank);
     for turn in 0..=options.number("repeat") {

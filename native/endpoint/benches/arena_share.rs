@@ -7,7 +7,6 @@
 
 mod pair;
 
-use faro_endpoint::Staging;
 use pair::{fabric_named, write, Attempt, Pair, Setup, Shape};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -52,7 +51,7 @@ fn main() -> Attempt<()> {
             for (share, rates, exits) in &mut shares {
                 let setup = Setup {
                     fabric,
-                    staging: Staging::OnDemand,
+                    staged: None,
                     memory_limit: (bytes / 100 * *share).max(faro_pool::MIN_LIMIT_BYTES),
                 };
                 let pair = Pair::new(setup, files.clone())?;

@@ -8,7 +8,7 @@
 
 mod pair;
 
-use faro_endpoint::{FabricChoice, Staging};
+use faro_endpoint::{FabricChoice, RegionMode};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric};
@@ -168,7 +168,7 @@ fn main() -> Attempt<()> {
     let (fabric, directory) = (fabric_named(kind)?, PathBuf::from(directory));
     let number = |at: usize, or: u32| arguments.get(at).map_or(Ok(or), |text| text.parse());
     let (rounds, operations) = (number(2, 5)?, number(3, 200)?);
-    let start = |name: &str, staging| -> Attempt<Pair> {
+    let start = |name: &str, staged| -> Attempt<Pair> {
         let files = SIZES.iter().enumerate().map(|(map, size)| {
             let shape = Shape {
                 blocks: BLOCKS,
@@ -178,33 +178,37 @@ fn main() -> Attempt<()> {
         });
         let setup = Setup {
             fabric,
-            staging,
+            staged,
             memory_limit: 512 << 20,
         };
         Pair::new(setup, files.collect::<Attempt<Vec<_>>>()?)
     };
-    let resident = start("resident", Staging::OnCommit)?;
+    let resident = start("resident", Some(RegionMode::Unpinned))?;
+    let pulled = start("pulled", Some(RegionMode::Optimistic))?;
     let chunks = SIZES.map(|size| (size * BLOCKS as usize).div_ceil(256 << 10));
-    resident.stage(chunks.iter().sum())?;
-    let minor = start("minor", Staging::OnDemand)?;
-    let major = start("major", Staging::OnDemand)?;
+    for pair in [&resident, &pulled] {
+        pair.stage(chunks.iter().sum())?;
+    }
+    let minor = start("minor", None)?;
+    let major = start("major", None)?;
     for (map, size) in SIZES.iter().enumerate() {
         let mut plain = Plain::new(fabric, *size)?;
-        let mut medians: [(&str, Vec<f64>); 6] = [
+        let mut medians: [(&str, Vec<f64>); 7] = [
             ("read", Vec::new()),
             ("read+version", Vec::new()),
             ("resident", Vec::new()),
             ("minor", Vec::new()),
             ("major", Vec::new()),
             ("medium", Vec::new()),
+            ("pulled", Vec::new()),
         ];
-        for pair in [&resident, &minor, &major] {
+        for pair in [&resident, &pulled, &minor, &major] {
             for block in 0..WARM {
                 pair.fetch(map, block)?;
             }
         }
         for _ in 0..rounds {
-            let mut times: [Vec<Duration>; 6] = Default::default();
+            let mut times: [Vec<Duration>; 7] = Default::default();
             for operation in 0..operations {
                 // Every block once in a while, in an order that no read-ahead guesses.
                 let block = operation * 37 % BLOCKS;
@@ -213,6 +217,7 @@ fn main() -> Attempt<()> {
                 times[0].push(plain.read()?);
                 times[1].push(plain.read_and_check()?);
                 times[2].push(resident.fetch(map, block)?);
+                times[6].push(pulled.fetch(map, block)?);
                 minor.reopen(map);
                 times[3].push(minor.fetch(map, block)?);
                 if operation % 8 == 0 {
@@ -240,14 +245,17 @@ fn main() -> Attempt<()> {
     }
     for (name, pair) in [
         ("resident", &resident),
+        ("pulled", &pulled),
         ("minor", &minor),
         ("major", &major),
     ] {
         let exits = ["hits", "minorFaults", "majorFaults"]
             .map(|exit| pair.count(&format!("region.{exit}")));
         eprintln!(
-            "{name}: {exits:?} pieces resident, minor, major; {} pulled",
-            pair.count("readOffers")
+            "{name}: {exits:?} pieces resident, minor, major; {} pulled; {} leases for {} requests",
+            pair.count("readOffers"),
+            pair.count("pool.acquisitions"),
+            pair.count("servedRequests"),
         );
     }
     Ok(())

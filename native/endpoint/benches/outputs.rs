@@ -11,7 +11,7 @@
 
 mod pair;
 
-use faro_endpoint::{OutputFiles, Staging};
+use faro_endpoint::OutputFiles;
 use pair::{fabric_named, Attempt, Pair, Setup};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -101,7 +101,7 @@ fn main() -> Attempt<()> {
         let files = write_outputs(&directory.join(&name), outputs, partitions)?;
         let setup = Setup {
             fabric,
-            staging: Staging::OnDemand,
+            staged: None,
             memory_limit: 256 << 20,
         };
         let pair = Pair::new(setup, files)?;

@@ -1,7 +1,7 @@
 //! Configuration of an endpoint.
 
 use crate::command::CommandHandler;
-use crate::memory::{RegionMode, Staging};
+use crate::memory::RegionMode;
 use crate::schedule::ExchangeConfig;
 use faro_fabric::tcp::SharedPort;
 use faro_fabric::verbs::VerbsOptions;
@@ -85,9 +85,10 @@ pub struct Config {
     /// Time for which a slab of the arena goes unused before it is de-registered and its memory
     /// returned to the system; zero: never.
     pub idle_release: Duration,
-    /// Policy for prefetching into the chunk cache.
-    pub staging: Staging,
-    /// Way in which map outputs are made readable for devices.
+    /// Map outputs are brought into the chunk cache when they are written, while there is room, and not only when they are
+    /// asked for often.
+    pub stages_outputs: bool,
+    /// Way in which the bytes of map outputs reach a peer's memory.
     pub regions: RegionMode,
     /// Time for which a connection goes unused before it is closed; zero: as long as there is room for more.
     pub connection_idle: Duration,
@@ -118,7 +119,7 @@ impl Default for Config {
             memory_budget: None,
             beside_bytes: None,
             idle_release: Duration::from_secs(60),
-            staging: Staging::default(),
+            stages_outputs: false,
             regions: RegionMode::default(),
             connection_idle: Duration::from_secs(60),
             request_timeout: Duration::from_secs(30),

@@ -13,7 +13,7 @@
 
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Fabric, FabricError, Intercept, InterceptedFabric, Message,
-    RejectedPost, Write,
+    RejectedPost, Write, WritePart, WriteSource,
 };
 use faro_pool::{Pool, Purpose};
 use faro_wire::kind;
@@ -100,13 +100,13 @@ impl Intercept for FabricFaults {
         peer: ConnectionId,
         mut write: Write,
     ) -> Result<(), RejectedPost<Write>> {
-        if self.flip.strikes() && write.length > 0 {
-            if let Ok(mut lie) = self.pool.try_lease(write.length, Purpose::Serve) {
-                let truth = &write.source.bytes()[write.offset..write.offset + write.length];
-                lie.bytes_mut()[..write.length].copy_from_slice(truth);
-                lie.bytes_mut()[write.length / 2] ^= 0x10;
-                write.source = Arc::new(lie);
-                write.offset = 0;
+        let length = write.source.length();
+        if self.flip.strikes() && length > 0 {
+            if let Ok(mut lie) = self.pool.try_lease(length, Purpose::Serve) {
+                let truth: Vec<&[u8]> = write.source.parts().iter().map(WritePart::bytes).collect();
+                lie.bytes_mut()[..length].copy_from_slice(&truth.concat());
+                lie.bytes_mut()[length / 2] ^= 0x10;
+                write.source = WriteSource::part(Arc::new(lie), 0, length);
             }
         }
         inner.write(peer, write)

@@ -102,5 +102,5 @@ pub use fetch::{BufferSlice, Completion, Delivery, FetchFailure, MAX_COMPLETION_
 pub use files::OutputFiles;
 pub use loans::LoanError;
 pub use local::{LocalBlock, LocalError};
-pub use memory::{RegionMode, Staging};
-pub use schedule::{ExchangeConfig, ExchangePolicy, UNBOUNDED_MEMBERS};
+pub use memory::RegionMode;
+pub use schedule::{ExchangeConfig, ExchangePolicy};

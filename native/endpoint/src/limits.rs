@@ -39,13 +39,13 @@ pub const AT_ONCE_BYTES: u64 = 64 << 10;
 pub const PIPED_MEAN_BYTES: u64 = 32 << 10;
 /// Bytes in pipes that are on their way to one peer: a few turns, as they only wait for the socket.
 pub const PIPED_SHARE: u64 = 2 << 20;
+/// Fewer bytes of a page of the chunk cache are copied, which costs less than to hold the page until they have arrived.
+pub const SENT_FROM_CACHE_BYTES: usize = 4 << 10;
 /// Replies from this size on may be offered to the client to read, if the chunk cache has all of
 /// it, in slices of `READ_OFFER_MEAN_BYTES` on average. A read takes one round trip more than a write.
 pub const READ_OFFER_BYTES: u64 = 64 << 10;
 /// Minimum mean length of the slices of a read offer, in bytes.
 pub const READ_OFFER_MEAN_BYTES: u64 = 16 << 10;
-/// Blocks of a request that waits for its permit that are prefetched into the chunk cache.
-pub const PREFETCHED_BLOCKS: usize = 256;
 /// Bytes that a client pulls at a time; their versions are read with one read.
 pub const PULL_WINDOW_BYTES: u64 = 4 << 20;
 /// Pages that one peer may read at most.

@@ -7,43 +7,27 @@
 
 use crate::limits::{PEER_SHARE, PEER_SHARE_OF_FREE, PIPED_SHARE};
 use faro_fabric::{EndpointId, FilePipe, FilePipes, PIPE_BYTES};
-use faro_pool::{lease_sizes, Account, Lease, Pool, PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES};
+use faro_pool::{
+    lease_sizes, Account, Charge, Lease, Pool, PoolError, Purpose, PAGE_BYTES, SIZE_CLASSES,
+};
 use faro_region::ChunkCache;
 use faro_sync::{lock, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Pages that the chunk cache releases for one refusal: enough that the next few leases succeed at
 /// once, few enough that one large request does not empty the cache.
 const RELEASED_AT_ONCE: usize = 8;
 
-/// Policy for bringing bytes of map outputs into the chunk cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Staging {
-    /// Bytes are brought in only if they are asked for often.
-    #[default]
-    OnDemand,
-    /// Also what was just written, while there is room.
-    OnCommit,
-    /// Also what a peer has asked for and waits for: the schedule makes the future known.
-    Planned,
-}
-
-impl Staging {
-    /// All values, by the names that settings have.
-    pub const ALL: [(&'static str, Self); 3] = [
-        ("onDemand", Self::OnDemand),
-        ("onCommit", Self::OnCommit),
-        ("planned", Self::Planned),
-    ];
-}
-
-/// Way in which map outputs are made readable for devices.
+/// Way in which the bytes of map outputs reach a peer's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RegionMode {
-    /// Devices do not read the files: their bytes pass through pages of the arena.
+    /// Their server writes them, from pages of the chunk cache or through other pages of the arena.
     #[default]
     Unpinned,
+    /// Like `Unpinned`, but what is all in the chunk cache its peer reads, and checks afterwards whether it was still
+    /// there (NP-RDMA's optimistic read).
+    Optimistic,
     /// Each is mapped and registered as a whole, on demand: the device faults pages in.
     #[cfg(feature = "research")]
     Odp,
@@ -53,9 +37,21 @@ pub enum RegionMode {
 }
 
 impl RegionMode {
+    /// Returns whether peers may read the server's memory.
+    pub(crate) fn offers_reads(self) -> bool {
+        self != Self::Unpinned
+    }
+
+    /// Returns whether map outputs are mapped as a whole.
+    #[cfg(feature = "research")]
+    pub(crate) fn maps_files(self) -> bool {
+        matches!(self, Self::Odp | Self::Pinned)
+    }
+
     /// The modes of this build, by name.
     pub const ALL: &'static [(&'static str, Self)] = &[
         ("unpinned", Self::Unpinned),
+        ("optimistic", Self::Optimistic),
         #[cfg(feature = "research")]
         ("odp", Self::Odp),
         #[cfg(feature = "research")]
@@ -78,9 +74,9 @@ pub(crate) struct Memory {
     pub(crate) cache: Arc<ChunkCache>,
     /// For bytes of files that are sent as they are.
     pub(crate) pipes: Arc<FilePipes>,
-    #[cfg(feature = "research")]
     pub(crate) regions: RegionMode,
-    pub(crate) staging: Staging,
+    /// See `Config`.
+    pub(crate) stages_outputs: bool,
     /// Bytes beside the arena, of the requests that all progress threads hold for their clients, and their bound.
     pub(crate) request_bytes: Arc<AtomicU64>,
     pub(crate) request_limit: u64,
@@ -91,9 +87,6 @@ pub(crate) struct Memory {
     /// Number of times that everything exposed was recalled.
     #[cfg(feature = "research")]
     recalls: AtomicU64,
-    /// The cache had nothing to release, and nothing was revoked since: a look for pages would go over
-    /// all its slots for nothing.
-    nothing_to_release: AtomicBool,
     /// Bytes on their way to each peer, on all fabrics together; as long as a request of the peer is served or bytes
     /// are on their way.
     accounts: Mutex<HashMap<EndpointId, Arc<Account>>>,
@@ -103,26 +96,21 @@ impl Memory {
     pub(crate) fn new(
         pool: Arc<Pool>,
         cache: Arc<ChunkCache>,
-        (regions, staging): (RegionMode, Staging),
+        (regions, stages_outputs): (RegionMode, bool),
         request_limit: u64,
     ) -> Arc<Self> {
-        // Without the modes for comparison there is nothing to remember.
-        #[cfg(not(feature = "research"))]
-        let RegionMode::Unpinned = regions;
         Arc::new(Self {
             pool,
             cache,
             pipes: FilePipes::of_process(),
-            #[cfg(feature = "research")]
             regions,
-            staging,
+            stages_outputs,
             request_bytes: Arc::default(),
             request_limit,
             arrived: AtomicU64::new(0),
             shortages: AtomicU64::new(0),
             #[cfg(feature = "research")]
             recalls: AtomicU64::new(0),
-            nothing_to_release: AtomicBool::new(false),
             accounts: Mutex::default(),
         })
     }
@@ -155,6 +143,12 @@ impl Memory {
         Ok(lease)
     }
 
+    /// A charge for a page of the chunk cache whose bytes are sent to the peer of that account. It has half of its share
+    /// for them: a small part of a page counts as the page, which cannot be taken meanwhile.
+    pub(crate) fn charge_page(&self, account: &Arc<Account>) -> Option<Charge> {
+        account.charge(PAGE_BYTES as u64, self.share_of_a_peer() / 2)
+    }
+
     /// A pipe for bytes that are sent to the peer of that account; `None` if all are in use.
     ///
     /// # Errors
@@ -177,8 +171,8 @@ impl Memory {
             self.pool.reach_bytes(),
             self.pool.held_bytes(Purpose::Serve),
         );
-        // The cache's pages are released when a lease is refused.
-        let serve = serve.saturating_sub(self.cache.page_bytes());
+        // The cache's pages are released when a lease is refused, but for those that are on their way.
+        let serve = serve.saturating_sub(self.cache.unguarded_bytes());
         let held = self.pool.held_bytes(Purpose::Read) + serve;
         let of_free = whole.saturating_sub(held) / PEER_SHARE_OF_FREE;
         (whole / PEER_SHARE).min(of_free)
@@ -240,13 +234,12 @@ impl Memory {
             Err(error @ PoolError::Exhausted { limit, .. }) if limit == self.whole() => error,
             result => return result,
         };
-        if self.nothing_to_release.load(Ordering::Relaxed) {
+        if self.cache.is_exhausted() {
             return Err(refused);
         }
         if self.cache.release(RELEASED_AT_ONCE.max(pages as usize)) > 0 {
             return lease();
         }
-        self.nothing_to_release.store(true, Ordering::Relaxed);
         self.recall();
         Err(refused)
     }
@@ -294,12 +287,6 @@ impl Memory {
     #[cfg(feature = "research")]
     pub(crate) fn recalls(&self) -> u64 {
         self.recalls.load(Ordering::Relaxed)
-    }
-
-    /// Lets the chunk cache be asked for pages again, because time has passed or pages were
-    /// revoked.
-    pub(crate) fn look_again(&self) {
-        self.nothing_to_release.store(false, Ordering::Relaxed);
     }
 }
 

@@ -8,7 +8,7 @@ fn a_refusal_of_several_leases_wakes_nobody() {
     let memory = Memory::new(
         Arc::clone(&pool),
         cache,
-        (RegionMode::Unpinned, Staging::OnDemand),
+        (RegionMode::Unpinned, false),
         1 << 20,
     );
     let woken = Arc::new(AtomicU64::new(0));
@@ -51,11 +51,11 @@ fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {
     let memory = Memory::new(
         pool,
         Arc::clone(&cache),
-        (RegionMode::Unpinned, Staging::OnDemand),
+        (RegionMode::Unpinned, false),
         1 << 20,
     );
     for chunk in 0..8 {
-        assert!(cache.prefetch(&region, chunk, false).unwrap());
+        assert!(cache.prefetch(&region, chunk).unwrap());
     }
     let lease = |purpose| memory.try_lease(PAGE_BYTES, purpose).ok();
     let all = |purpose| std::iter::from_fn(|| lease(purpose)).collect::<Vec<_>>();
@@ -72,7 +72,60 @@ fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {
     // All but the page that has the versions.
     assert_eq!(read.len() + serve.len() + 1, 4 * 64);
     assert_eq!(memory.shortages(), 1, "asked once until something changes");
-    memory.look_again();
+    memory.cache.look_again();
     assert!(lease(Purpose::Serve).is_none());
     assert_eq!(memory.shortages(), 2);
+}
+
+/// All pages but those of the cache are leased, and a write sends from each of these. The end of the write, and no time,
+/// gives a page to the one that waits, and wakes it once.
+#[test]
+fn the_end_of_a_write_gives_its_page_to_a_lease_that_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data");
+    std::fs::write(&path, vec![7; 3 * CHUNK_BYTES as usize]).unwrap();
+    let id = RegionId {
+        group: 0,
+        member: 0,
+    };
+    let region = Region::export(id, &path).unwrap();
+    let pool = Pool::new(2 * faro_pool::SLAB_BYTES as u64).unwrap();
+    let cache = ChunkCache::new(Arc::clone(&pool), 3).unwrap();
+    let modes = (RegionMode::Unpinned, false);
+    let memory = Memory::new(Arc::clone(&pool), Arc::clone(&cache), modes, 1 << 20);
+    for chunk in 0..3 {
+        assert!(cache.prefetch(&region, chunk).unwrap());
+    }
+    let mut guards: Vec<_> = (0..3).map(|chunk| cache.get(id, chunk).unwrap()).collect();
+    // Two writes of one page.
+    guards.push(cache.get(id, 2).unwrap());
+    let woken = Arc::new(AtomicU64::new(0));
+    let counts = Arc::clone(&woken);
+    pool.on_release(Box::new(move || {
+        counts.fetch_add(1, Ordering::Relaxed);
+    }));
+    let page = || memory.try_lease(PAGE_BYTES, Purpose::Serve).ok();
+    let mut held: Vec<Lease> = std::iter::from_fn(page).collect();
+    assert_eq!(cache.counters().cached_chunks, 3, "they are on their way");
+    drop(guards.pop());
+    assert_eq!(
+        woken.load(Ordering::Relaxed),
+        0,
+        "another write sends from it"
+    );
+    drop(guards.pop());
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    held.extend(page());
+    assert_eq!(cache.counters().cached_chunks, 2);
+    // Nobody waits for the next one, so it stays.
+    drop(guards.pop());
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert_eq!(cache.counters().cached_chunks, 2);
+    held.extend(page());
+    assert_eq!(cache.counters().cached_chunks, 1, "taken from the cache");
+    assert!(page().is_none());
+    woken.store(0, Ordering::Relaxed);
+    drop(guards);
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert!(page().is_some());
 }

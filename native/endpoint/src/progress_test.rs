@@ -6,7 +6,7 @@ use crate::command::{CommandQueue, CommandService};
 use crate::counters::EndpointCounters;
 use crate::fetch::{FetchCommand, FetchService, PlaceInOrder, RequestQueue};
 use crate::files::Catalog;
-use crate::memory::{Memory, RegionMode, Staging};
+use crate::memory::{Memory, RegionMode};
 use crate::net::{CardRoutes, CardSecrets, Doorbell, Inbox, Net, PeerTable};
 use crate::progress::{Progress, ProgressShared};
 use crate::schedule::{Exchange, ExchangeConfig, ServerQueue};
@@ -14,7 +14,7 @@ use crate::serve::{IoPool, ServeService};
 use crate::services::Services;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, FabricError, FabricKind,
-    Message, Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write,
+    Message, Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write, WriteSources,
 };
 use faro_pool::Pool;
 use faro_region::ChunkCache;
@@ -79,6 +79,9 @@ impl Fabric for FailingFabric {
         assert!(!again, "the same defect again");
         Ok(())
     }
+    fn write_sources(&mut self, _: ConnectionId) -> WriteSources {
+        WriteSources::FRAMES
+    }
     fn write(&mut self, peer: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>> {
         Err(RejectedPost::NotConnected(write, peer))
     }
@@ -128,7 +131,7 @@ fn a_request_whose_thread_cannot_even_hand_it_on_fails_at_once() {
 fn a_request_goes_on(doom: Doom) {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
-    let modes = (RegionMode::Unpinned, Staging::OnDemand);
+    let modes = (RegionMode::Unpinned, false);
     let memory = Memory::new(pool, cache, modes, 16 << 20);
     let (counters, catalog) = (
         Arc::new(EndpointCounters::default()),

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 use support::{counter, until, until_leases_are_back};
-use teams::{all, doubles, dssync, endpoints, floats, round, team};
+use teams::{all, doubles, dssync, endpoints, floats, round, team, team_in_racks};
 
 over_every_fabric!(
     sums_and_means_over_all,
@@ -23,6 +23,7 @@ over_every_fabric!(
     all_ranks_get_the_same_bits,
     arrays_of_many_frames,
     many_rounds,
+    members_by_rack_and_slow_ones_apart,
     another_length_names_both,
     another_mode_names_both,
     a_nan_names_rank_and_position,
@@ -154,8 +155,8 @@ fn arrays_of_many_frames(fabric: FabricChoice) {
         .iter()
         .map(|e| counter(e, "collectiveBytes"))
         .sum();
-    // 2(N-1)/N arrays by each for the ring, 2 for the 2 x 2 grid.
-    assert_eq!(sent, (4 * 2 + 6) * elements as u64 * 8);
+    // 2(N-1)/N arrays by each, for the ring and for the grid.
+    assert_eq!(sent, (6 + 6) * elements as u64 * 8);
     endpoints.iter().for_each(|e| until_leases_are_back(e));
 }
 
@@ -178,6 +179,38 @@ fn many_rounds(fabric: FabricChoice) {
         .map(|e| counter(e, "collectiveRounds"))
         .sum();
     assert_eq!(rounds, 300);
+}
+
+/// Whichever members are found slow, the mean stays, and a round over all makes all the same.
+fn members_by_rack_and_slow_ones_apart(fabric: FabricChoice) {
+    let (ranks, elements) = (8, 40);
+    let endpoints = endpoints(fabric, 2);
+    let expected = sums(0..ranks, elements);
+    let teams = team_in_racks(&endpoints, ranks, |rank| format!("rack {}", rank % 3));
+    let results = all(teams, |team| {
+        team.keep_slow_apart();
+        let mut first = start(team.rank(), elements);
+        doubles(team, &mut first, &round(dssync(2), Operation::Sum)).unwrap();
+        let mut values = start(team.rank(), elements);
+        for _ in 1..20 {
+            doubles(team, &mut values, &round(dssync(2), Operation::Mean)).unwrap();
+        }
+        doubles(team, &mut values, &round(Grouping::Grid, Operation::Mean)).unwrap();
+        assert_eq!(team.rounds(), 23, "two looks are rounds");
+        (first, values)
+    });
+    for rack in [&[0, 3, 6][..], &[1, 4, 7], &[2, 5]] {
+        for rank in rack {
+            assert_eq!(results[*rank].0, sums(rack.iter().copied(), elements));
+        }
+    }
+    for (_, values) in &results {
+        assert_eq!(values, &results[0].1);
+        for (value, sum) in values.iter().zip(&expected) {
+            assert!((value - sum / ranks as f64).abs() < 1e-9);
+        }
+    }
+    endpoints.iter().for_each(|e| until_leases_are_back(e));
 }
 
 fn rounds_failed(endpoints: &[Arc<Endpoint>]) -> u64 {

@@ -166,7 +166,7 @@ fn random_has_all_peers_at_once() {
     for server in &servers {
         let of = |name: &str| counter(&server.endpoint, &format!("exchange.{name}"));
         assert!(of("activePeersHighWater") >= 1);
-        assert_eq!((of("waits"), of("rounds")), (0, 0));
+        assert_eq!((of("policy"), of("waits"), of("rounds")), (1, 0, 0));
         nothing_is_left(server, NO_FAILURES);
     }
 }

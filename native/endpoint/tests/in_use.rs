@@ -10,7 +10,7 @@ mod support;
 #[path = "support/virtual_time.rs"]
 mod virtual_time;
 
-use faro_endpoint::{Config, FabricChoice, Staging};
+use faro_endpoint::{Config, FabricChoice, RegionMode};
 use faro_fabric::FabricKind;
 use faro_simulation::VirtualNetwork;
 use faro_wire::message::Fetch;
@@ -25,7 +25,8 @@ use virtual_time::{fetch, VirtualServer};
 /// Returns a server that closes the connections that it has made as soon as they are idle.
 fn impatient(network: &VirtualNetwork) -> VirtualServer {
     let config = Config {
-        staging: Staging::OnCommit,
+        stages_outputs: true,
+        regions: RegionMode::Optimistic,
         connection_idle: Duration::from_millis(200),
         ..config("server", FabricChoice::Tcp)
     };

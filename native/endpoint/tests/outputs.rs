@@ -5,7 +5,7 @@
 #[macro_use]
 mod support;
 
-use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, Staging};
+use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, RegionMode};
 use faro_wire::{BlockStatus, OutputId};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -167,7 +167,8 @@ fn an_output_that_is_written_over_is_read_anew(fabric: FabricChoice) {
 
 fn what_is_in_the_chunk_cache_is_not_offered_for_a_later_file(fabric: FabricChoice) {
     let server = Server::start(Config {
-        staging: Staging::OnCommit,
+        stages_outputs: true,
+        regions: RegionMode::Optimistic,
         ..config("server", fabric)
     });
     let client = Endpoint::start(config("client", fabric)).unwrap();
@@ -198,7 +199,7 @@ fn what_is_in_the_chunk_cache_is_not_offered_for_a_later_file(fabric: FabricChoi
 
 fn a_staged_output_is_not_read_from_its_file(fabric: FabricChoice) {
     let server = Server::start(Config {
-        staging: Staging::OnCommit,
+        stages_outputs: true,
         ..config("server", fabric)
     });
     let client = Endpoint::start(config("client", fabric)).unwrap();

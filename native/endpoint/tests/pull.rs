@@ -13,9 +13,7 @@ mod regions;
 mod scripted;
 
 use faro_conformance::cases;
-use faro_endpoint::{
-    Config, Endpoint, ExchangeConfig, ExchangePolicy, FabricChoice, OutputFiles, Staging,
-};
+use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, RegionMode};
 use faro_fabric::Exposure;
 use faro_pool::{Purpose, PAGE_BYTES};
 use faro_wire::message::{BlockEntry, FetchResponse, OfferedSlice, ReadOffer, RemoteBuffer};
@@ -30,15 +28,26 @@ use support::{
 over_every_fabric!(
     what_is_cached_is_pulled,
     what_is_partly_cached_is_written,
+    what_is_cached_is_written_from_its_pages,
     what_is_overwritten_meanwhile_is_never_accepted,
+    what_is_overwritten_meanwhile_is_never_sent,
     a_forgotten_shuffle_is_not_accepted,
     exposed_pages_return_when_the_arena_is_short,
     forgotten_shuffles_leave_no_page_behind,
 );
 
+/// Outputs are cached as they are written, and peers read what is cached.
 fn on_commit(fabric: FabricChoice) -> Config {
     Config {
-        staging: Staging::OnCommit,
+        regions: RegionMode::Optimistic,
+        ..written(fabric)
+    }
+}
+
+/// Outputs are cached as they are written, and the server writes what is cached.
+fn written(fabric: FabricChoice) -> Config {
+    Config {
+        stages_outputs: true,
         ..config("server", fabric)
     }
 }
@@ -143,11 +152,81 @@ fn what_is_partly_cached_is_written(fabric: FabricChoice) {
     assert_eq!(counter(&client, "remoteReads"), 0);
 }
 
-/// Slots change hands all the time while several requests pull from them.
+/// What is cached, what is not, and both in one buffer; the reader verifies the bytes, or not. No peer gets a right to
+/// read memory, and all of it comes back.
+fn what_is_cached_is_written_from_its_pages(fabric: FabricChoice) {
+    let server = Server::start(Config {
+        memory_limit: 256 << 20,
+        ..written(fabric)
+    });
+    let client = Endpoint::start(config("client", fabric)).unwrap();
+    let peer = server.peer_of(&client);
+    let sizes = [300_000, 0, 3_000_001, 17, 70_000, 9_000];
+    let parts: Vec<Vec<u8>> = (0..)
+        .zip(sizes)
+        .map(|(seed, bytes)| pattern(seed, bytes))
+        .collect();
+    let files = server.put(0, 1, &parts);
+    stage(&server, 1, &files, 13);
+    server.put(0, 2, &parts);
+    let faults = || counter(&server.endpoint, "region.minorFaults");
+    let before = faults();
+    let of = |map| (0..6).map(move |r| block(0, map, r, r + 1));
+    let cached: Vec<_> = of(1).collect();
+    let verified = |blocks: &[_]| {
+        let request = client
+            .fetch_to_verify(peer, blocks, support::TIMEOUT)
+            .unwrap();
+        collect(&client, &[request])
+            .remove(&request)
+            .unwrap()
+            .bytes()
+    };
+    let leases = counter(&server.endpoint, "pool.acquisitions");
+    assert!(fetch(&client, peer, &cached).bytes() == parts);
+    // Connections of a device have leases, too, and a write of shared memory has one part.
+    if fabric == FabricChoice::Tcp {
+        assert_eq!(
+            counter(&server.endpoint, "pool.acquisitions"),
+            leases,
+            "nothing was copied"
+        );
+    }
+    for _ in 0..3 {
+        assert!(fetch(&client, peer, &cached).bytes() == parts);
+        assert!(verified(&cached) == parts);
+    }
+    assert_eq!(faults(), before, "no file was read");
+    let mixed: Vec<_> = of(1)
+        .zip(of(2))
+        .flat_map(|(one, other)| [other, one])
+        .collect();
+    let twice: Vec<_> = parts
+        .iter()
+        .flat_map(|part| [part.clone(), part.clone()])
+        .collect();
+    assert!(fetch(&client, peer, &mixed).bytes() == twice);
+    assert!(verified(&mixed) == twice);
+    assert!(faults() > before);
+    assert_eq!(counter(&server.endpoint, "readOffers"), 0);
+    assert_eq!(counter(&client, "crcErrors"), 0);
+    until_leases_are_back(&server.endpoint);
+    until_leases_are_back(&client);
+}
+
 fn what_is_overwritten_meanwhile_is_never_accepted(fabric: FabricChoice) {
+    slots_change_hands(fabric, on_commit(fabric));
+}
+
+fn what_is_overwritten_meanwhile_is_never_sent(fabric: FabricChoice) {
+    slots_change_hands(fabric, written(fabric));
+}
+
+/// Slots change hands all the time while several requests are served from them.
+fn slots_change_hands(fabric: FabricChoice, config_of_server: Config) {
     let server = Server::start(Config {
         memory_limit: 32 << 20,
-        ..on_commit(fabric)
+        ..config_of_server
     });
     let client = Endpoint::start(config("client", fabric)).unwrap();
     let peer = server.peer_of(&client);
@@ -254,48 +333,6 @@ fn exposed_pages_return_when_the_arena_is_short(fabric: FabricChoice) {
         fetch(&client, peer, &[block(0, 1, 0, 1)]).bytes(),
         [pattern(1, bytes)]
     );
-}
-
-/// More clients ask than the server serves at once: blocks of the waiting ones must be cached when
-/// their turn comes.
-#[test]
-fn what_waits_for_its_turn_is_staged() {
-    let exchange = ExchangeConfig {
-        policy: ExchangePolicy::Grouped,
-        ..ExchangeConfig::default()
-    };
-    let server = Server::start(Config {
-        staging: Staging::Planned,
-        exchange,
-        ..config("server", FabricChoice::Tcp)
-    });
-    let parts: Vec<Vec<u8>> = (0..12).map(|seed| pattern(seed, 1_500_000)).collect();
-    let files = server.put(0, 1, &parts);
-    let id = OutputId {
-        shuffle_id: 0,
-        map_id: 1,
-    };
-    // Known, or what is waited for cannot be.
-    server.endpoint.resolve(id, Some(files));
-    let clients: Vec<_> = (0..12)
-        .map(|_| Endpoint::start(config("client", FabricChoice::Tcp)).unwrap())
-        .collect();
-    let requests: Vec<u64> = clients
-        .iter()
-        .zip(0..)
-        .map(|(client, r)| {
-            let peer = server.peer_of(client);
-            let wanted = [block(0, 1, r, r + 1)];
-            client.fetch(peer, &wanted, support::TIMEOUT).unwrap()
-        })
-        .collect();
-    for ((client, request), part) in clients.iter().zip(requests).zip(parts) {
-        let fetched = collect(client, &[request]).remove(&request).unwrap();
-        assert_eq!(fetched.bytes(), [part]);
-    }
-    // Chunks that two blocks share, 11 of them, could have been cached for being asked for often.
-    assert!(counter(&server.endpoint, "region.prefetched") > 11);
-    assert!(counter(&server.endpoint, "region.prefetchHits") > 0);
 }
 
 /// A scripted server's description of one page.

@@ -10,7 +10,7 @@ mod scripted;
 #[path = "support/virtual_time.rs"]
 mod virtual_time;
 
-use faro_endpoint::{Completion, Config, Delivery, Endpoint, FabricChoice, Staging};
+use faro_endpoint::{Completion, Config, Delivery, Endpoint, FabricChoice, RegionMode};
 use faro_fabric::FabricKind;
 use faro_simulation::VirtualNetwork;
 use faro_wire::codes::FetchErrorCode;
@@ -216,7 +216,8 @@ fn large_and_small_blocks(fabric: FabricChoice) {
 
 fn blocks_that_are_pulled(fabric: FabricChoice) {
     let server = Server::start(Config {
-        staging: Staging::OnCommit,
+        stages_outputs: true,
+        regions: RegionMode::Optimistic,
         memory_limit: 4 * MEMORY,
         ..config("server", fabric)
     });

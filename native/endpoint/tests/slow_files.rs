@@ -77,7 +77,10 @@ impl SlowFiles {
             disk: Arc::clone(disk),
             content: pattern(3, BYTES),
         };
-        let mounted = fuser::spawn_mount(files, at, &fuser::Config::default());
+        // A read that waits takes one; attributes are answered meanwhile, as any disk does.
+        let mut config = fuser::Config::default();
+        config.n_threads = Some(8);
+        let mounted = fuser::spawn_mount(files, at, &config);
         mounted.expect("this test needs /dev/fuse and the right to mount")
     }
 
@@ -169,7 +172,11 @@ impl SlowServer {
         let data = place.path().join("data");
         server.put_files(id, OutputFiles { data, index });
         for map in 0..20 {
-            server.put(1, map, &[pattern(map as u64, 100), pattern(map as u64, 1 << 20)]);
+            server.put(
+                1,
+                map,
+                &[pattern(map as u64, 100), pattern(map as u64, 1 << 20)],
+            );
         }
         let client = Endpoint::start(config("client", FabricChoice::Tcp)).unwrap();
         let peer = server.peer_of(&client);

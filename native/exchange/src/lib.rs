@@ -17,8 +17,8 @@
 //! The schedule is a preference, not a barrier: an endpoint that has finished a round's reads
 //! begins the next round.
 //!
-//! This crate does no I/O, reads no clock, starts no thread and uses only integers, so every
-//! endpoint computes the same schedule for itself. `tests/golden` holds the expected values for any
+//! This crate does no I/O, reads no clock, starts no thread and uses only integers (but for comparing
+//! times that all ranks of a team share), so every endpoint computes the same schedule for itself. `tests/golden` holds the expected values for any
 //! implementation. The idea of shuffled small groups is DS-Sync's (arXiv 2007.03298); exact
 //! coverage of pairs comes from affine planes, and DS-Sync's convergence theorem is not claimed for
 //! the shuffle.

@@ -8,16 +8,13 @@ pub struct Member {
     pub id: String,
     /// The host. Members of one host share a group if the plane has room.
     pub host: String,
-    /// The rack, which is used like the host, after it; empty if unknown.
-    pub rack: String,
 }
 
 impl Member {
-    pub fn new(id: impl Into<String>, host: impl Into<String>, rack: impl Into<String>) -> Self {
+    pub fn new(id: impl Into<String>, host: impl Into<String>) -> Self {
         Member {
             id: id.into(),
             host: host.into(),
-            rack: rack.into(),
         }
     }
 }

@@ -1,17 +1,18 @@
-//! Places members into the columns of a plane so that neighbours share a column.
+//! RankPlaces members into the columns of a plane so that neighbours share a column.
 //!
 //! The members of one column meet in one single round, the plane's vertical one; two members of
 //! different columns meet in another round. So the members of a host that share a column read from
 //! each other in one round, over shared memory.
 //!
-//! The method is first-fit decreasing: whole racks, then whole hosts of the racks that did not fit,
-//! then the members of hosts that did not fit, each into the emptiest column. The epoch orders
-//! racks (and hosts) of equal size, so that the members of a column change from epoch to epoch as
-//! far as locality allows.
+//! The method is first-fit decreasing: whole hosts, then the members of hosts that did not fit, each
+//! into the emptiest column. The epoch orders hosts of equal size, so that the members of a column
+//! change from epoch to epoch as far as locality allows.
 //!
 //! A host is split only if no column had room for it, that is, if the whole hosts leave fewer free
-//! points in every column than the host has members. Racks are placed first, and a rack that fits
-//! also keeps its hosts whole.
+//! points in every column than the host has members.
+//!
+//! Racks are not considered: each pair of members exchanges once in every order, so as many bytes cross
+//! from rack to rack whatever the order is.
 
 use crate::rng::SplitMix64;
 use crate::Member;
@@ -27,16 +28,8 @@ pub(crate) fn columns(
         columns: vec![Vec::with_capacity(capacity); count],
         capacity,
     };
-    let mut open = Vec::new();
-    for rack in racks(members, rng) {
-        let whole: Vec<u32> = rack.iter().flatten().copied().collect();
-        if !columns.first_fit(&whole) {
-            open.extend(rack);
-        }
-    }
-    open.sort_by_key(|host| std::cmp::Reverse(host.len()));
     let mut split = Vec::new();
-    for host in open {
+    for host in hosts(members, rng) {
         if !columns.first_fit(&host) {
             split.push(host);
         }
@@ -60,7 +53,7 @@ impl ColumnFill {
         column.map(|c| c.extend_from_slice(unit)).is_some()
     }
 
-    /// Places the members of a unit into the emptiest columns, in the largest possible pieces. Of
+    /// RankPlaces the members of a unit into the emptiest columns, in the largest possible pieces. Of
     /// equally empty columns it takes the first.
     fn spread(&mut self, mut unit: &[u32]) {
         while !unit.is_empty() {
@@ -74,79 +67,36 @@ impl ColumnFill {
     }
 }
 
-/// Returns the racks, each a list of hosts, each a list of members. Larger ones come first; the
-/// epoch orders those of equal size. Before that, racks and hosts are in the order of their names'
-/// bytes.
-fn racks(members: &[Member], rng: &mut SplitMix64) -> Vec<Vec<Vec<u32>>> {
+/// Returns the hosts, each a list of members. Larger ones come first; the epoch orders those of equal
+/// size. Before that, hosts are in the order of their names' bytes.
+fn hosts(members: &[Member], rng: &mut SplitMix64) -> Vec<Vec<u32>> {
     let mut order: Vec<u32> = (0..members.len() as u32).collect();
+    let host = |i: u32| &members[i as usize].host;
     // The sort is stable: members of one host stay sorted by id.
-    order.sort_by_key(|&i| {
-        let m = &members[i as usize];
-        (&m.rack, &m.host)
-    });
-    let mut racks: Vec<Vec<Vec<u32>>> = Vec::new();
-    let mut last: Option<&Member> = None;
-    for i in order {
-        let m = &members[i as usize];
-        let same_rack = last.is_some_and(|l| l.rack == m.rack);
-        let same_host = same_rack && last.is_some_and(|l| l.host == m.host);
-        match racks.last_mut() {
-            Some(rack) if same_rack => match rack.last_mut() {
-                Some(host) if same_host => host.push(i),
-                _ => rack.push(vec![i]),
-            },
-            _ => racks.push(vec![vec![i]]),
-        }
-        last = Some(m);
-    }
-    rng.shuffle(&mut racks);
-    racks.sort_by_key(|rack| std::cmp::Reverse(rack.iter().map(Vec::len).sum::<usize>()));
-    for rack in &mut racks {
-        rng.shuffle(rack);
-        rack.sort_by_key(|host| std::cmp::Reverse(host.len()));
-    }
-    racks
+    order.sort_by_key(|&i| host(i));
+    let of_hosts = order.chunk_by(|&a, &b| host(a) == host(b));
+    let mut hosts: Vec<Vec<u32>> = of_hosts.map(<[u32]>::to_vec).collect();
+    rng.shuffle(&mut hosts);
+    hosts.sort_by_key(|host| std::cmp::Reverse(host.len()));
+    hosts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn members(hosts: &[(&str, &str, usize)]) -> Vec<Member> {
+    fn members(hosts: &[(&str, usize)]) -> Vec<Member> {
         let mut all = Vec::new();
-        for (host, rack, n) in hosts {
-            all.extend((0..*n).map(|i| Member::new(format!("{host}-{i}"), *host, *rack)));
+        for (host, n) in hosts {
+            all.extend((0..*n).map(|i| Member::new(format!("{host}-{i}"), *host)));
         }
         all.sort_by(|a, b| a.id.cmp(&b.id));
         all
     }
 
     #[test]
-    fn a_rack_that_fits_shares_a_column() {
-        let m = members(&[
-            ("a", "r1", 2),
-            ("b", "r1", 2),
-            ("c", "r2", 3),
-            ("d", "r2", 1),
-        ]);
-        let columns = columns(&m, 4, 4, &mut SplitMix64::new(1));
-        for column in &columns[..2] {
-            assert_eq!(column.len(), 4);
-            let rack = &m[column[0] as usize].rack;
-            assert!(column.iter().all(|&i| m[i as usize].rack == *rack));
-        }
-        assert!(columns[2].is_empty() && columns[3].is_empty());
-    }
-
-    #[test]
     fn a_host_is_split_only_when_no_column_has_room() {
-        let m = members(&[
-            ("a", "", 2),
-            ("b", "", 2),
-            ("c", "", 2),
-            ("d", "", 2),
-            ("e", "", 1),
-        ]);
+        let m = members(&[("a", 2), ("b", 2), ("c", 2), ("d", 2), ("e", 1)]);
         let columns = columns(&m, 3, 3, &mut SplitMix64::new(2));
         let whole = |host: &str| {
             columns

@@ -6,22 +6,24 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic, also in its helpers")]
 
-use faro_exchange::collective::dssync_groups;
+use faro_exchange::collective::{dssync_groups, dssync_groups_by_place, RankPlaces};
 use faro_exchange::{Field, Member, Policy, Schedule, SplitMix64};
 use std::fmt::Write;
 
 const HEADER: &str = "\
-# Golden vectors of faro-exchange, format 1. One item per line, fields separated by one space.
+# Golden vectors of faro-exchange, format 2. One item per line, fields separated by one space.
 # rng SEED V...            first values of SplitMix64, hexadecimal
 # below SEED N V...        first values below N
 # stream SEED INDEX V...   first values of an independent stream
 # field Q V...             x^0, x^1, ... : all nonzero elements of GF(Q)
-# schedule POLICY EPOCH N  starts a case; ids, hosts and racks have no spaces, - is an unknown rack
-# member ID HOST RACK      N of them, in an order that must not matter
+# schedule POLICY EPOCH N  starts a case; ids and hosts have no spaces
+# member ID HOST           N of them, in an order that must not matter
 # visits I R:P...          reads of member I (position by id): round and peer, by preference
 # digest POLICY EPOCH N I D  FNV-1a 64 of member I's visits (round, peer as 4 bytes each, little
-#                          endian) among N members e0, e1, ... with host h<i/4> and rack r<i/32>
+#                          endian) among N members e0, e1, ... with host h<i/4>
 # dssync RANKS GROUP EPOCH ROUND R,R R,R...   groups of a round
+# places RACK...           ranks' racks in order of rank, then a + if the rank is apart
+# placed GROUP EPOCH ROUND R,R R,R...         groups of a round of these ranks
 ";
 
 fn hex(values: impl IntoIterator<Item = u64>) -> String {
@@ -39,8 +41,7 @@ fn name(policy: Policy) -> &'static str {
 fn case(out: &mut String, policy: Policy, epoch: u64, members: Vec<Member>) {
     writeln!(out, "schedule {} {epoch} {}", name(policy), members.len()).unwrap();
     for m in &members {
-        let rack = if m.rack.is_empty() { "-" } else { &m.rack };
-        writeln!(out, "member {} {} {rack}", m.id, m.host).unwrap();
+        writeln!(out, "member {} {}", m.id, m.host).unwrap();
     }
     let s = Schedule::with_policy(members, epoch, policy).unwrap();
     for i in 0..s.members().len() {
@@ -55,13 +56,7 @@ fn case(out: &mut String, policy: Policy, epoch: u64, members: Vec<Member>) {
 
 fn numbered(n: usize) -> Vec<Member> {
     (0..n)
-        .map(|i| {
-            Member::new(
-                format!("e{i}"),
-                format!("h{}", i / 4),
-                format!("r{}", i / 32),
-            )
-        })
+        .map(|i| Member::new(format!("e{i}"), format!("h{}", i / 4)))
         .collect()
 }
 
@@ -96,16 +91,12 @@ fn expected() -> String {
     for n in [1, 2, 3, 4, 5, 9] {
         case(&mut out, Policy::Grouped, n as u64, numbered(n));
     }
-    // Hosts and racks are uneven, one rack is unknown, members are in reverse order, and ids sort
-    // by bytes only.
+    // Hosts are uneven, members are in reverse order, and ids sort by bytes only.
     let mut uneven: Vec<Member> = (0..14)
-        .map(|i| {
-            let rack = ["", "ra", "rb"][i % 3];
-            Member::new(format!("n{i}"), format!("h{}-{rack}", i * i % 5), rack)
-        })
+        .map(|i| Member::new(format!("n{i}"), format!("h{}-{}", i * i % 5, i % 3)))
         .collect();
-    uneven.push(Member::new("\u{fb01}", "h\u{e9}", "rb"));
-    uneven.push(Member::new("\u{1f0cf}", "h\u{e9}", "rb"));
+    uneven.push(Member::new("\u{fb01}", "h\u{e9}"));
+    uneven.push(Member::new("\u{1f0cf}", "h\u{e9}"));
     uneven.reverse();
     case(&mut out, Policy::Grouped, u64::MAX, uneven);
     for policy in [Policy::Rotated, Policy::Random] {
@@ -121,19 +112,31 @@ fn expected() -> String {
         }
     }
     for (ranks, group, round) in [(1, 2, 0), (9, 3, 0), (9, 3, 1), (17, 4, 5)] {
-        let groups: String = dssync_groups(ranks, group, 11, round)
-            .unwrap()
-            .iter()
-            .map(|g| {
-                format!(
-                    " {}",
-                    g.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
-                )
-            })
-            .collect();
+        let groups = listed(&dssync_groups(ranks, group, 11, round).unwrap());
         writeln!(out, "dssync {ranks} {group} 11 {round}{groups}").unwrap();
     }
+    let racks: Vec<String> = (0..16).map(|rank| format!("r{}", rank % 3)).collect();
+    let apart: Vec<bool> = (0..16).map(|rank| rank % 9 == 5).collect();
+    let named = racks.iter().zip(&apart);
+    let named: String = named
+        .map(|(rack, apart)| format!(" {rack}{}", if *apart { "+" } else { "" }))
+        .collect();
+    writeln!(out, "places{named}").unwrap();
+    let mut places = RankPlaces::of_racks(&racks);
+    places.set_apart(apart);
+    for (group, round) in [(2, 0), (2, 7), (4, 5), (6, 6)] {
+        let groups = listed(&dssync_groups_by_place(&places, group, 11, round).unwrap());
+        writeln!(out, "placed {group} 11 {round}{groups}").unwrap();
+    }
     out
+}
+
+fn listed(groups: &[Vec<usize>]) -> String {
+    let ranks = |group: &Vec<usize>| {
+        let ranks: Vec<String> = group.iter().map(usize::to_string).collect();
+        format!(" {}", ranks.join(","))
+    };
+    groups.iter().map(ranks).collect()
 }
 
 #[test]

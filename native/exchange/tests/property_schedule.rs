@@ -6,23 +6,12 @@ use faro_exchange::{ExchangeError, Member, Policy, Schedule, MIN_PLANE};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet};
 
-/// Generates members on hosts of up to 6 in racks of up to 4 hosts; some racks are unknown.
+/// Generates members on hosts of up to 6.
 fn members(max: usize) -> impl Strategy<Value = Vec<Member>> {
-    prop::collection::vec((1usize..=6, 0usize..8, any::<bool>()), 1..=max).prop_map(move |hosts| {
+    prop::collection::vec(1usize..=6, 1..=max).prop_map(move |hosts| {
         let mut all = Vec::new();
-        for (h, (n, rack, known)) in hosts.into_iter().enumerate() {
-            let rack = if known {
-                format!("r{rack}")
-            } else {
-                String::new()
-            };
-            for i in 0..n {
-                all.push(Member::new(
-                    format!("e{h}.{i}"),
-                    format!("h{h}"),
-                    rack.clone(),
-                ));
-            }
+        for (h, n) in hosts.into_iter().enumerate() {
+            all.extend((0..n).map(|i| Member::new(format!("e{h}.{i}"), format!("h{h}"))));
         }
         all.truncate(max);
         all
@@ -31,7 +20,7 @@ fn members(max: usize) -> impl Strategy<Value = Vec<Member>> {
 
 fn plain(n: usize) -> Vec<Member> {
     (0..n)
-        .map(|i| Member::new(format!("{i}"), format!("h{i}"), ""))
+        .map(|i| Member::new(format!("{i}"), format!("h{i}")))
         .collect()
 }
 
@@ -138,9 +127,9 @@ proptest! {
     fn hosts_stay_whole_where_the_plane_has_room(m in members(120), epoch: u64) {
         let s = Schedule::new(m, epoch).unwrap();
         let (Some(shape), Some(local)) = (s.shape(), s.local_round()) else { return Ok(()) };
-        let mut hosts: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
+        let mut hosts: HashMap<&str, Vec<usize>> = HashMap::new();
         for (i, m) in s.members().iter().enumerate() {
-            hosts.entry((&m.rack, &m.host)).or_default().push(i);
+            hosts.entry(&m.host).or_default().push(i);
         }
         let whole: HashSet<usize> = hosts
             .values()
@@ -235,13 +224,7 @@ fn an_epoch_changes_labels_and_order() {
 #[test]
 fn hosts_of_equal_size_that_divide_a_column_are_never_split() {
     let m: Vec<Member> = (0..64)
-        .map(|i| {
-            Member::new(
-                format!("e{i}"),
-                format!("h{}", i / 4),
-                format!("r{}", i / 12),
-            )
-        })
+        .map(|i| Member::new(format!("e{i}"), format!("h{}", i / 4)))
         .collect();
     for epoch in 0..20 {
         let s = Schedule::new(m.clone(), epoch).unwrap();
@@ -259,7 +242,7 @@ fn bad_input_is_named() {
         Schedule::new(vec![], 0).unwrap_err(),
         ExchangeError::NoMembers
     );
-    let twice = vec![Member::new("a", "h", ""), Member::new("a", "g", "")];
+    let twice = vec![Member::new("a", "h"), Member::new("a", "g")];
     let error = Schedule::new(twice, 0).unwrap_err();
     assert_eq!(error, ExchangeError::DuplicateMember("a".into()));
     let error = "ring".parse::<Policy>().unwrap_err();

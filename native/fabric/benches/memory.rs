@@ -11,6 +11,7 @@
 use faro_fabric::verbs::{CostProbe, VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::{
     ConnectionId, Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, RemoteRange, Write,
+    WriteSource,
 };
 use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -136,9 +137,7 @@ impl ConnectedSites {
     fn post(&mut self, source: &Arc<Lease>, target: RemoteRange) {
         let write = Write {
             token: 0,
-            source: Arc::clone(source),
-            offset: 0,
-            length: target.length as usize,
+            source: WriteSource::part(Arc::clone(source), 0, target.length as usize),
             target,
             immediate: Some(1),
             last: false,

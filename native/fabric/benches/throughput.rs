@@ -8,7 +8,7 @@ use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::{
     ConnectionId, Event, Exposure, Fabric, Identity, Message, OwnIdentity, RejectedPost,
-    RemoteRange, Write,
+    RemoteRange, Write, WriteSource,
 };
 use faro_pool::{Lease, Pool, Purpose};
 use faro_secure::Protection;
@@ -107,9 +107,7 @@ fn post(
     for target in ranges {
         let write = Write {
             token: 0,
-            source: source.clone(),
-            offset: 0,
-            length: size,
+            source: WriteSource::part(source.clone(), 0, size),
             target: *target,
             immediate: None,
             last: false,

@@ -8,7 +8,7 @@
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{TcpConfig, TcpFabric};
 use faro_fabric::{
-    Event, Exposure, Fabric, Identity, Message, OwnIdentity, Read, RemoteRange, Write,
+    Event, Exposure, Fabric, Identity, Message, OwnIdentity, Read, RemoteRange, Write, WriteSource,
 };
 use faro_pool::{Pool, Purpose, MIN_LIMIT_BYTES};
 use faro_secure::Protection;
@@ -98,9 +98,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     hello.bytes_mut()[..5].copy_from_slice(b"hello");
     let write = Write {
         token: 1,
-        source: Arc::new(hello),
-        offset: 0,
-        length: 5,
+        source: WriteSource::part(Arc::new(hello), 0, 5),
         target: writable,
         // Two bytes that the server sees with the write.
         immediate: Some(7),

@@ -2,7 +2,7 @@
 
 use crate::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
-    Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write,
+    Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write, WriteSources,
 };
 use faro_pool::Lease;
 use std::time::{Duration, Instant};
@@ -55,8 +55,7 @@ impl<I: Intercept> InterceptedFabric<I> {
     }
 }
 
-// The methods that `Fabric` has a default for are forwarded too: the default is not the inner one's. Except for writes
-// from pipes: what is intercepted has its bytes in memory.
+// The methods that `Fabric` has a default for are forwarded too: the default is not the inner one's.
 impl<I: Intercept> Fabric for InterceptedFabric<I> {
     fn kind(&self) -> FabricKind {
         self.inner.kind()
@@ -114,6 +113,15 @@ impl<I: Intercept> Fabric for InterceptedFabric<I> {
     ) -> Result<(), RejectedPost<Message>> {
         let inner = self.inner.as_mut();
         self.intercept.send(inner, connection, message)
+    }
+
+    /// What is intercepted has its bytes in memory, and they may be changed there.
+    fn write_sources(&mut self, connection: ConnectionId) -> WriteSources {
+        WriteSources {
+            pipes: false,
+            by_device: false,
+            ..self.inner.write_sources(connection)
+        }
     }
 
     fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>> {

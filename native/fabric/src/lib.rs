@@ -77,7 +77,8 @@ pub use identity::{ConnectionId, EndpointId, Identity, OwnIdentity};
 pub use intercept::{Intercept, InterceptedFabric};
 pub use kind::FabricKind;
 pub use operations::{
-    Event, Exposure, Message, Outcome, PipeWrite, Read, RemoteRange, RevokeStatus, Waker, Write,
+    Event, Exposure, Message, Outcome, Read, RemoteRange, RevokeStatus, SourceMemory, Waker, Write,
+    WritePart, WriteSource, WriteSources, MAX_PARTS,
 };
 pub use peer_user::peer_user;
 
@@ -144,20 +145,11 @@ pub trait Fabric: Send {
         connection: ConnectionId,
         message: Message,
     ) -> Result<(), RejectedPost<Message>>;
-    /// Queues a one-sided write. Returns `TooLarge` if it is longer than the source after `offset`.
+    /// Returns what writes to the peer of this connection may send.
+    fn write_sources(&mut self, connection: ConnectionId) -> WriteSources;
+    /// Queues a one-sided write. Returns `TooLarge` if a part ends behind its lease, and for a source that
+    /// `write_sources` does not allow.
     fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>>;
-    /// Returns whether `write_pipe` takes writes to the peer of this connection.
-    fn takes_pipes(&mut self, _connection: ConnectionId) -> bool {
-        false
-    }
-    /// Queues a one-sided write of what a pipe holds. Returns `NotConnected` also if `takes_pipes` is false.
-    fn write_pipe(
-        &mut self,
-        connection: ConnectionId,
-        write: PipeWrite,
-    ) -> Result<(), RejectedPost<PipeWrite>> {
-        Err(RejectedPost::NotConnected(write, connection))
-    }
     /// Queues a one-sided read. Returns `TooLarge` if it is longer than the target.
     fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), RejectedPost<Read>>;
     /// Hands everything that is queued to the kernel or device, as far as it takes it, in as few calls

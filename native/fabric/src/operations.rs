@@ -4,6 +4,7 @@ use crate::error::CloseReason;
 use crate::file_pipe::FilePipe;
 use crate::identity::{ConnectionId, EndpointId};
 use faro_pool::Lease;
+use faro_wire::header::MAX_PAYLOAD_BYTES;
 use std::sync::Arc;
 
 /// A key and a range that a peer may read or write one-sidedly. The same key with a larger `offset`
@@ -61,6 +62,120 @@ pub struct Message {
     pub body: Vec<u8>,
 }
 
+/// Memory that a write sends from. Its bytes do not change as long as the value lives, which a fabric keeps until no
+/// device and no peer reads it.
+pub trait SourceMemory: Send + Sync {
+    /// Returns the lease that has the bytes.
+    fn lease(&self) -> &Lease;
+}
+
+impl SourceMemory for Lease {
+    fn lease(&self) -> &Lease {
+        self
+    }
+}
+
+/// Most parts of one write. In a device's queue a request has room for as many addresses, or for a small message in their
+/// place.
+pub const MAX_PARTS: usize = 8;
+
+/// A range of memory that a write sends.
+pub struct WritePart {
+    /// The memory.
+    pub memory: Arc<dyn SourceMemory>,
+    /// First byte in it.
+    pub offset: usize,
+    /// Bytes.
+    pub length: usize,
+}
+
+impl WritePart {
+    /// Returns the bytes of a part that ends in its lease.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory.lease().bytes()[self.offset..self.offset + self.length]
+    }
+}
+
+/// What a write sends.
+pub enum WriteSource {
+    /// These, one after the other.
+    Parts(Vec<WritePart>),
+    /// All that a pipe holds.
+    Pipe(FilePipe),
+}
+
+impl WriteSource {
+    /// Returns the source of `length` bytes from `offset` in one lease.
+    #[must_use]
+    pub fn part<M: SourceMemory + 'static>(memory: Arc<M>, offset: usize, length: usize) -> Self {
+        Self::Parts(vec![WritePart {
+            memory,
+            offset,
+            length,
+        }])
+    }
+
+    /// Returns the number of bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Parts(parts) => parts.iter().map(|part| part.length).sum(),
+            Self::Pipe(pipe) => pipe.held(),
+        }
+    }
+
+    /// Returns the parts; a pipe has none.
+    #[must_use]
+    pub fn parts(&self) -> &[WritePart] {
+        match self {
+            Self::Parts(parts) => parts,
+            Self::Pipe(_) => &[],
+        }
+    }
+}
+
+/// What writes to one peer may send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteSources {
+    /// Parts of one write, at least one and at most [`MAX_PARTS`].
+    pub parts: usize,
+    /// It may be a pipe.
+    pub pipes: bool,
+    /// A device takes the bytes from memory, and nothing of this process reads them.
+    pub by_device: bool,
+}
+
+impl WriteSources {
+    /// What is copied into frames or records.
+    pub const FRAMES: Self = Self {
+        parts: MAX_PARTS,
+        pipes: false,
+        by_device: false,
+    };
+
+    /// Returns the limit that a write exceeds: that of the protocol, the end of a lease, or the number of parts.
+    ///
+    /// # Errors
+    /// The limit.
+    pub fn check(&self, source: &WriteSource) -> Result<(), u64> {
+        for part in source.parts() {
+            let room = part.memory.lease().capacity().checked_sub(part.offset);
+            if room.is_none_or(|room| part.length > room) {
+                return Err(room.unwrap_or(0) as u64);
+            }
+        }
+        if source.length() > MAX_PAYLOAD_BYTES as usize {
+            return Err(u64::from(MAX_PAYLOAD_BYTES));
+        }
+        let is_allowed = match source {
+            WriteSource::Parts(parts) => (1..=self.parts).contains(&parts.len()),
+            WriteSource::Pipe(_) => self.pipes,
+        };
+        is_allowed.then_some(()).ok_or(self.parts as u64)
+    }
+}
+
 /// A one-sided write. The source stays untouched and alive until its `WriteEnded`.
 ///
 /// The target takes all of it or nothing: a range that is not wholly exposed to the writer, or
@@ -69,12 +184,8 @@ pub struct Message {
 pub struct Write {
     /// Comes back in the event.
     pub token: u64,
-    /// Memory to send from.
-    pub source: Arc<Lease>,
-    /// First byte in it.
-    pub offset: usize,
-    /// Bytes.
-    pub length: usize,
+    /// What is sent.
+    pub source: WriteSource,
     /// The peer's memory to write to.
     pub target: RemoteRange,
     /// Delivered to the target in `Event::Written`, after the bytes. Sixteen bits, because the
@@ -84,17 +195,6 @@ pub struct Write {
     /// `Written` or from a later message), revoking is `Now` on every fabric. Later writes
     /// under the key may be refused.
     pub last: bool,
-}
-
-/// A one-sided write of all that a pipe holds, for which the same holds as for a [`Write`]. It is the last one under its
-/// key and has no immediate.
-pub struct PipeWrite {
-    /// Comes back in the event.
-    pub token: u64,
-    /// The bytes.
-    pub pipe: FilePipe,
-    /// The peer's memory to write to.
-    pub target: RemoteRange,
 }
 
 /// A one-sided read into a lease of this side.

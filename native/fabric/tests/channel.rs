@@ -7,6 +7,7 @@ mod middle;
 
 use faro_fabric::{
     CloseReason, Event, Exposure, OwnIdentity, RemoteRange, RevokeStatus, Write as PostedWrite,
+    WriteSource,
 };
 use faro_pool::Purpose;
 use faro_secure::Protection;
@@ -208,9 +209,7 @@ fn nothing_on_the_way_shows_what_was_sent() {
     source.bytes_mut().copy_from_slice(&plain[..256 << 10]);
     let write = PostedWrite {
         token: 1,
-        source: Arc::new(source),
-        offset: 0,
-        length: 256 << 10,
+        source: WriteSource::part(Arc::new(source), 0, 256 << 10),
         target: range,
         immediate: None,
         last: false,

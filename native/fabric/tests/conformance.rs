@@ -8,7 +8,8 @@ use faro_conformance::{fabric_conformance, Bench, Rig, Site};
 use faro_fabric::shm::{ShmConfig, ShmFabric};
 use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
 use faro_fabric::{
-    FilePipe, FilePipes, Outcome, OwnIdentity, PipeWrite, RejectedPost, Write, PIPE_BYTES,
+    FilePipe, FilePipes, Outcome, OwnIdentity, RejectedPost, RemoteRange, Write, WriteSource,
+    PIPE_BYTES,
 };
 use faro_pool::Pool;
 use faro_secure::Protection;
@@ -147,11 +148,21 @@ fn filled(pipes: &Arc<FilePipes>, bytes: usize) -> (FilePipe, Vec<u8>) {
     (pipe, content[1000..].to_vec())
 }
 
+fn writing(token: u64, source: WriteSource, target: RemoteRange) -> Write {
+    Write {
+        token,
+        source,
+        target,
+        immediate: None,
+        last: true,
+    }
+}
+
 /// They arrive in order with leases and messages, also where the socket takes a part at a time.
 #[test]
 fn writes_from_pipes_land_as_those_from_leases_do() {
     let (mut rig, link) = Rig::pair(&Tcp::on("127.0.0.1"));
-    assert!(rig.fabric(0).takes_pipes(link.from.1));
+    assert!(rig.fabric(0).write_sources(link.from.1).pipes);
     let pipes = FilePipes::new();
     let mut expected = Vec::new();
     // The peer takes nothing until all are posted.
@@ -162,25 +173,12 @@ fn writes_from_pipes_land_as_those_from_leases_do() {
         if token % 4 == 3 {
             let source = Arc::new(rig.lease(0, PIPE_BYTES, token as u8));
             expected.push((target, source.bytes()[..length].to_vec()));
-            let write = Write {
-                token,
-                source,
-                offset: 0,
-                length,
-                target,
-                immediate: None,
-                last: true,
-            };
-            rig.write(link.from, write);
+            let source = WriteSource::part(source, 0, length);
+            rig.write(link.from, writing(token, source, target));
         } else {
             let (pipe, bytes) = filled(&pipes, length);
             expected.push((target, bytes));
-            let write = PipeWrite {
-                token,
-                pipe,
-                target,
-            };
-            assert!(rig.fabric(0).write_pipe(link.from.1, write).is_ok());
+            rig.write(link.from, writing(token, WriteSource::Pipe(pipe), target));
         }
         rig.step(0);
     }
@@ -209,17 +207,13 @@ fn other_connections_take_no_pipes() {
     let benches: [&dyn Bench; 2] = [&Tcp::sealed(), &Shm];
     for bench in benches {
         let (mut rig, link) = Rig::pair(bench);
-        assert!(!rig.fabric(0).takes_pipes(link.from.1));
+        assert!(!rig.fabric(0).write_sources(link.from.1).pipes);
         let (pipe, _) = filled(&FilePipes::new(), 10);
         let target = rig.writable(link.to, PIPE_BYTES, 0);
-        let write = PipeWrite {
-            token: 1,
-            pipe,
-            target,
-        };
+        let write = writing(1, WriteSource::Pipe(pipe), target);
         assert!(matches!(
-            rig.fabric(0).write_pipe(link.from.1, write),
-            Err(RejectedPost::NotConnected(..))
+            rig.fabric(0).write(link.from.1, write),
+            Err(RejectedPost::TooLarge(..))
         ));
     }
 }
@@ -235,12 +229,7 @@ fn a_connection_that_ends_lets_go_of_its_pipes() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(PIPE_BYTES as u64).unwrap();
         pipe.fill(file.as_fd(), 0, PIPE_BYTES).unwrap();
-        let write = PipeWrite {
-            token,
-            pipe,
-            target,
-        };
-        assert!(rig.fabric(0).write_pipe(link.from.1, write).is_ok());
+        rig.write(link.from, writing(token, WriteSource::Pipe(pipe), target));
         token += 1;
     }
     rig.kill(1);

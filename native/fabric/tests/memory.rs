@@ -9,7 +9,7 @@
 use faro_fabric::verbs::{VerbsConfig, VerbsFabric, VerbsOptions};
 use faro_fabric::{
     ConnectionId, Event, Exposure, Fabric, Identity, Outcome, OwnIdentity, RemoteRange,
-    RevokeStatus, Write,
+    RevokeStatus, Write, WriteSource,
 };
 use faro_pool::{Lease, Pool, PoolOptions, Purpose, PAGE_BYTES, SLAB_BYTES};
 use std::net::SocketAddr;
@@ -144,9 +144,11 @@ impl ConnectedSites {
     fn write(&mut self, source: &Arc<Lease>, to: RemoteRange, last: bool) {
         let write = Write {
             token: 7,
-            source: Arc::clone(source),
-            offset: 0,
-            length: source.capacity().min(to.length as usize),
+            source: WriteSource::part(
+                Arc::clone(source),
+                0,
+                source.capacity().min(to.length as usize),
+            ),
             target: to,
             immediate: Some(1),
             last,
@@ -212,9 +214,7 @@ fn a_write_from_memory_that_cannot_be_registered_ends_with_its_connection() {
     let range = two.expose(target);
     let write = Write {
         token: 9,
-        source: Arc::new(foreign.unwrap()),
-        offset: 0,
-        length: PAGE_BYTES,
+        source: WriteSource::part(Arc::new(foreign.unwrap()), 0, PAGE_BYTES),
         target: range,
         immediate: None,
         last: true,

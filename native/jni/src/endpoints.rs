@@ -6,7 +6,7 @@ use crate::outgoing::Outgoing;
 use crate::registry::Registry;
 use crate::settings;
 use crate::throw::{EntryResult, Failure, TypedErrors};
-use faro_endpoint::{rdma_port_counters, Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
+use faro_endpoint::{rdma_port_counters, Config, Endpoint, SharedSecret, MAX_COMPLETION_QUEUES};
 use faro_wire::block::BLOCK_ID_BYTES;
 use faro_wire::message::MAX_BLOCKS;
 use faro_wire::BlockId;
@@ -38,6 +38,33 @@ pub fn get(handle: jlong) -> EntryResult<Arc<HeldEndpoint>> {
         .ok_or(Failure::NoEndpoint(handle as u64))
 }
 
+/// Starts an endpoint with so many queues of completions, and returns its handle.
+pub fn open(config: Config, queues: usize) -> EntryResult<jlong> {
+    let request_timeout = config.request_timeout;
+    let endpoint = Endpoint::start(config)?;
+    endpoint.split_completions(queues);
+    Ok(ENDPOINTS.insert(Arc::new(HeldEndpoint {
+        endpoint,
+        request_timeout,
+        outgoing: (0..queues).map(|_| Mutex::default()).collect(),
+        ended: AtomicBool::new(false),
+    })) as jlong)
+}
+
+/// Stops an endpoint. Its handle stays valid until it is freed.
+pub fn close(handle: jlong) -> EntryResult<()> {
+    let held = get(handle)?;
+    held.endpoint.close();
+    held.ended.store(true, Ordering::Release);
+    Ok(())
+}
+
+/// Ends the handle of an endpoint.
+pub fn free(handle: jlong) -> EntryResult<()> {
+    let held = ENDPOINTS.remove(handle as u64);
+    held.map(drop).ok_or(Failure::NoEndpoint(handle as u64))
+}
+
 /// Implements `Native.start`. A null `secret` means that Spark does not authenticate; `queues` is
 /// the number of completion queues.
 #[no_mangle]
@@ -55,15 +82,7 @@ pub extern "system" fn Java_io_faro_Native_start<'local>(
         }
         let mut config = settings::parse(&args::text(env, "settings", &settings)?)?;
         config.security.secret = shared_secret(env, &secret)?;
-        let request_timeout = config.request_timeout;
-        let endpoint = Endpoint::start(config)?;
-        endpoint.split_completions(queues);
-        Ok(ENDPOINTS.insert(Arc::new(HeldEndpoint {
-            endpoint,
-            request_timeout,
-            outgoing: (0..queues).map(|_| Mutex::default()).collect(),
-            ended: AtomicBool::new(false),
-        })) as jlong)
+        open(config, queues)
     })
     .resolve::<TypedErrors>()
 }
@@ -248,13 +267,7 @@ pub extern "system" fn Java_io_faro_Native_close<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
 ) {
-    env.with_env(|_| -> EntryResult<()> {
-        let held = get(endpoint)?;
-        held.endpoint.close();
-        held.ended.store(true, Ordering::Release);
-        Ok(())
-    })
-    .resolve::<TypedErrors>();
+    env.with_env(|_| close(endpoint)).resolve::<TypedErrors>();
 }
 
 /// `Native.free`.
@@ -264,13 +277,5 @@ pub extern "system" fn Java_io_faro_Native_free<'local>(
     _class: JClass<'local>,
     endpoint: jlong,
 ) {
-    env.with_env(|_| -> EntryResult<()> {
-        let handle = endpoint as u64;
-        let held = ENDPOINTS
-            .remove(handle)
-            .ok_or(Failure::NoEndpoint(handle))?;
-        drop(held);
-        Ok(())
-    })
-    .resolve::<TypedErrors>();
+    env.with_env(|_| free(endpoint)).resolve::<TypedErrors>();
 }

@@ -8,7 +8,7 @@
 
 use crate::keys::{key, ADVERTISED_ADDRESS, APPLICATION, NAME, PROTECTION};
 use crate::throw::{EntryResult, Failure};
-use faro_endpoint::{Config, ExchangePolicy, FabricChoice, Protection, RegionMode, Staging};
+use faro_endpoint::{Config, ExchangePolicy, FabricChoice, Protection, RegionMode};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::str::FromStr;
@@ -49,9 +49,6 @@ const SETTINGS: &[(&str, Setter)] = &[
     }),
     ("regions", |c, v| {
         set(&mut c.regions, one_of(v, RegionMode::ALL))
-    }),
-    ("staging", |c, v| {
-        set(&mut c.staging, one_of(v, &Staging::ALL))
     }),
     ("exchange", |c, v| {
         set(&mut c.exchange.policy, one_of(v, &ExchangePolicy::ALL))
@@ -106,6 +103,8 @@ pub fn parse(text: &str) -> EntryResult<Config> {
         })?;
         advertised |= *name == ADVERTISED_ADDRESS;
     }
+    // What peers read is to be there before they ask.
+    config.stages_outputs = config.regions == RegionMode::Optimistic;
     if !advertised {
         config.advertise = config.bind;
     }
@@ -183,7 +182,7 @@ mod tests {
         assert_eq!(config.memory_limit, 256 << 20);
         assert_eq!(config.idle_release, Duration::from_secs(60));
         assert_eq!(config.request_timeout, Duration::from_secs(30));
-        assert_eq!(config.staging, Staging::OnDemand);
+        assert!(!config.stages_outputs);
         assert_eq!(config.regions, RegionMode::Unpinned);
         assert_eq!(config.exchange, ExchangeConfig::default());
         assert_eq!(config.verbs.device, None);
@@ -198,7 +197,7 @@ mod tests {
         let config = accepted(
             "name=a=b\nfabric=shm\nbindAddress=::1\nadvertisedAddress=10.0.0.8\nport=65535\n\
              memory.limit=268435456\nmemory.idleRelease=1500\nrequest.timeout=2500\n\
-             staging=onCommit\nexchange=rotated\nexchange.slice=5\nverbs.device=mlx5_0:1\n\
+             regions=optimistic\nexchange=rotated\nexchange.slice=5\nverbs.device=mlx5_0:1\n\
              verbs.gidIndex=255\nverbs.trafficClass=104\nverbs.serviceLevel=15\nverbs.timeout=31\n\
              verbs.retryCount=0\nverbs.rnrRetry=5\napplication=app-2026=1\nprotection=sealed",
         );
@@ -210,7 +209,8 @@ mod tests {
         assert_eq!(config.memory_limit, 256 << 20);
         assert_eq!(config.idle_release, Duration::from_millis(1_500));
         assert_eq!(config.request_timeout, Duration::from_millis(2_500));
-        assert_eq!(config.staging, Staging::OnCommit);
+        assert_eq!(config.regions, RegionMode::Optimistic);
+        assert!(config.stages_outputs);
         assert_eq!(config.exchange.policy, ExchangePolicy::Rotated);
         assert_eq!(config.exchange.slice, Duration::from_millis(5));
         assert_eq!(config.verbs.device, Some("mlx5_0:1".parse().unwrap()));
@@ -241,7 +241,6 @@ mod tests {
             ("memory.limit=0", "'0' 1 to 18446744073709551615"),
             ("memory.idleRelease=-1", "'-1' milliseconds, 0 or more"),
             ("request.timeout=0", "'0' milliseconds, 1 or more"),
-            ("staging=always", "'always' onDemand, onCommit, planned"),
             ("exchange=sorted", "'sorted' auto, grouped, rotated, random"),
             ("exchange.slice=0", "'0' milliseconds, 1 or more"),
             ("verbs.gidIndex=256", "'256' 0 to 255"),
@@ -276,7 +275,7 @@ mod tests {
         let key = "spark.faro.regions";
         assert_eq!(
             refused("regions=pinned"),
-            format!("{key} 'pinned' unpinned")
+            format!("{key} 'pinned' unpinned, optimistic")
         );
     }
 
@@ -287,13 +286,13 @@ mod tests {
         assert_eq!(accepted("regions=pinned").regions, RegionMode::Pinned);
         assert_eq!(
             refused("regions=mapped"),
-            "spark.faro.regions 'mapped' unpinned, odp, pinned"
+            "spark.faro.regions 'mapped' unpinned, optimistic, odp, pinned"
         );
     }
 
     #[test]
     fn a_line_that_is_no_setting_is_refused() {
         assert_eq!(refused("colour=red"), "there is no setting 'colour'");
-        assert_eq!(refused("staging"), "setting 'staging' has no value");
+        assert_eq!(refused("regions"), "setting 'regions' has no value");
     }
 }

@@ -75,6 +75,11 @@ impl From<ClientError> for Failure {
 }
 
 impl Failure {
+    /// Returns the message, for callers without exceptions.
+    pub fn message(&self) -> String {
+        self.exception().1
+    }
+
     /// Returns the Java class and the message, for classes with a constructor of one string.
     fn exception(&self) -> (&'static JNIStr, String) {
         let endpoint = jni_str!("io/faro/EndpointException");
@@ -171,9 +176,7 @@ impl<T: Default> ErrorPolicy<T, Failure> for TypedErrors {
         _captures: &mut (),
         payload: Box<dyn Any + Send + 'static>,
     ) -> jni::errors::Result<T> {
-        let message = format!("native code panicked{}: {}", place(), text_of(&*payload));
-        // A payload whose drop panics would unwind out of here: leak it instead.
-        std::mem::forget(payload);
+        let message = panic_message(payload);
         if env.exception_check() {
             log::error!("{message}");
             return Ok(T::default());
@@ -212,6 +215,14 @@ fn place() -> String {
     PANIC_PLACE
         .with(RefCell::take)
         .map_or_else(String::new, |place| format!(" at {place}"))
+}
+
+/// Returns the message of a panic that was caught on this thread.
+pub fn panic_message(payload: Box<dyn Any + Send + 'static>) -> String {
+    let message = format!("native code panicked{}: {}", place(), text_of(&*payload));
+    // A payload whose drop panics would unwind out of here: leak it instead.
+    std::mem::forget(payload);
+    message
 }
 
 /// Returns the text of a panic, literal or formatted.

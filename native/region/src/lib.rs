@@ -7,7 +7,7 @@
 //! ```text
 //!                     ┌────────── chunk cache: chunk → slot, version of each slot
 //!   read(region, range)
-//!     │ resident ─────┤  the chunk is in a page of the arena: copied, or read one-sidedly by the peer
+//!     │ resident ─────┤  the chunk is in a page of the arena: copied, sent from there, or read by the peer
 //!     │ minor fault ──┤  it is in the page cache: preadv2(RWF_NOWAIT) brings it, no thread sleeps
 //!     └ major fault ──┘  it is on a disk: only a thread that may sleep reads it
 //! ```

@@ -46,6 +46,19 @@ impl World {
         Region::export(id(member), &path).unwrap()
     }
 
+    /// Fills a slot with a chunk, also in place of another one. Returns whether there is a slot.
+    fn fill(&self, region: &Region, chunk: u64) -> bool {
+        let Some(mut fill) = self.cache.begin_fill(region.id(), chunk) else {
+            return false;
+        };
+        let at = chunk * CHUNK_BYTES;
+        let length = CHUNK_BYTES.min(region.bytes() - at) as usize;
+        let bytes = &mut fill.bytes_mut()[..length];
+        region.open().unwrap().read(at, bytes).unwrap();
+        drop(fill.publish(length));
+        true
+    }
+
     /// Truncates a region's file to its first `bytes` bytes.
     fn cut(&self, member: i64, bytes: u64) {
         let mut options = std::fs::File::options();
@@ -135,7 +148,7 @@ fn a_read_that_may_not_sleep_brings_what_is_in_memory_and_stages_nothing() {
     }
     assert_eq!(world.cache.counters().prefetched, 0);
     assert_eq!(world.exits().major, 0);
-    world.cache.prefetch(&region, 0, true).unwrap();
+    world.cache.prefetch(&region, 0).unwrap();
     let mut out = vec![0; 10_000];
     assert_eq!(
         world
@@ -153,7 +166,7 @@ fn a_read_that_may_not_sleep_brings_what_is_in_memory_and_stages_nothing() {
 fn eviction_changes_the_version_before_the_bytes() {
     let world = World::new(1);
     let (a, b) = (world.region(1, PAGE_BYTES), world.region(2, PAGE_BYTES));
-    assert!(world.cache.prefetch(&a, 0, true).unwrap());
+    assert!(world.fill(&a, 0));
     let (slot, version) = {
         let guard = world.cache.get(id(1), 0).unwrap();
         assert_eq!(guard.bytes(), pattern(1, PAGE_BYTES));
@@ -182,12 +195,12 @@ fn the_same_bytes_under_a_new_version_are_not_the_same() {
     let path = world.dir.path().join("ones");
     std::fs::write(&path, vec![1; PAGE_BYTES]).unwrap();
     let regions = [3, 4].map(|member| Region::export(id(member), &path).unwrap());
-    assert!(world.cache.prefetch(&regions[0], 0, true).unwrap());
+    assert!(world.fill(&regions[0], 0));
     let (slot, version) = {
         let guard = world.cache.get(id(3), 0).unwrap();
         (guard.slot(), guard.version())
     };
-    assert!(world.cache.prefetch(&regions[1], 0, true).unwrap());
+    assert!(world.fill(&regions[1], 0));
     assert!(!world.cache.is_still(slot, version));
 }
 
@@ -196,10 +209,10 @@ fn what_is_held_is_not_evicted() {
     let world = World::new(2);
     let regions: Vec<_> = (1..=3).map(|member| world.region(member, 5_000)).collect();
     for region in &regions[..2] {
-        assert!(world.cache.prefetch(region, 0, true).unwrap());
+        assert!(world.fill(region, 0));
     }
     let readers: Vec<_> = [1, 2].map(|m| world.cache.get(id(m), 0).unwrap()).into();
-    assert!(!world.cache.prefetch(&regions[2], 0, true).unwrap());
+    assert!(!world.fill(&regions[2], 0));
     assert_eq!(
         world.read(&regions[2], 17, 1_000),
         pattern(3, 5_000)[17..1_017]
@@ -207,10 +220,10 @@ fn what_is_held_is_not_evicted() {
     assert_eq!(readers[0].bytes(), pattern(1, 5_000));
     drop(readers);
     assert!(
-        !world.cache.prefetch(&regions[2], 0, false).unwrap(),
+        !world.cache.prefetch(&regions[2], 0).unwrap(),
         "not at others' cost"
     );
-    assert!(world.cache.prefetch(&regions[2], 0, true).unwrap());
+    assert!(world.fill(&regions[2], 0));
     assert_eq!(world.cache.counters().evictions, 1);
 }
 
@@ -219,13 +232,13 @@ fn what_was_used_since_the_hand_came_by_stays() {
     let world = World::new(3);
     let regions: Vec<_> = (1..=5).map(|member| world.region(member, 5_000)).collect();
     for region in &regions[..3] {
-        world.cache.prefetch(region, 0, true).unwrap();
+        world.fill(region, 0);
     }
     // The hand clears all three marks and takes the first slot.
-    world.cache.prefetch(&regions[3], 0, true).unwrap();
+    world.fill(&regions[3], 0);
     assert!(world.cache.get(id(1), 0).is_none());
     drop(world.cache.get(id(2), 0).unwrap());
-    world.cache.prefetch(&regions[4], 0, true).unwrap();
+    world.fill(&regions[4], 0);
     assert!(world.cache.get(id(2), 0).is_some(), "second chance");
     assert!(world.cache.get(id(3), 0).is_none());
 }
@@ -257,7 +270,7 @@ fn regions_that_are_read_in_turn_do_not_evict_each_other() {
 fn what_is_forgotten_cannot_be_believed_and_what_is_held_lasts() {
     let world = World::new(2);
     let region = world.region(1, 5_000);
-    world.cache.prefetch(&region, 0, true).unwrap();
+    world.fill(&region, 0);
     let guard = world.cache.get(id(1), 0).unwrap();
     let (slot, version) = (guard.slot(), guard.version());
     world.cache.forget(8);
@@ -268,7 +281,7 @@ fn what_is_forgotten_cannot_be_believed_and_what_is_held_lasts() {
     assert_eq!(guard.bytes(), pattern(1, 5_000));
     drop(guard);
     world.cache.check();
-    assert!(world.cache.prefetch(&region, 0, true).unwrap());
+    assert!(world.fill(&region, 0));
 }
 
 #[test]
@@ -276,14 +289,11 @@ fn an_abandoned_fill_leaves_nothing() {
     let world = World::new(1);
     let region = world.region(1, 5_000);
     world.cut(1, 100);
-    let error = world.cache.prefetch(&region, 0, true).unwrap_err();
+    let error = world.cache.prefetch(&region, 0).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
     assert!(world.cache.get(id(1), 0).is_none());
     let whole = world.region(2, 5_000);
-    assert!(
-        world.cache.prefetch(&whole, 0, false).unwrap(),
-        "the slot is free"
-    );
+    assert!(world.cache.prefetch(&whole, 0).unwrap(), "the slot is free");
     world.cache.check();
 }
 
@@ -304,7 +314,7 @@ fn pages_go_back_when_the_arena_is_short_but_not_those_of_others() {
     let world = World::new(8);
     let regions: Vec<_> = (1..=4).map(|member| world.region(member, 5_000)).collect();
     for region in &regions {
-        world.cache.prefetch(region, 0, true).unwrap();
+        world.fill(region, 0);
     }
     let exposed: Arc<Lease> = Arc::clone(world.cache.get(id(1), 0).unwrap().page());
     let held = world.cache.get(id(2), 0).unwrap();
@@ -324,15 +334,57 @@ fn pages_go_back_when_the_arena_is_short_but_not_those_of_others() {
     world.cache.check();
 }
 
+/// A shortage that found no page takes that of the next guard that ends, and only if nobody else has the page.
+#[test]
+fn a_guard_that_ends_gives_its_page_to_a_shortage() {
+    let world = World::new(8);
+    let regions: Vec<_> = (1..=3).map(|member| world.region(member, 5_000)).collect();
+    for region in &regions {
+        world.fill(region, 0);
+    }
+    let guard = |member| world.cache.get(id(member), 0).unwrap();
+    let (first, again, second, third) = (guard(1), guard(1), guard(2), guard(3));
+    let exposed = Arc::clone(second.page());
+    assert_eq!(world.cache.unguarded_bytes(), 0);
+    drop(guard(3));
+    assert!(world.cache.has(id(3), 0), "no page was wanted");
+    assert_eq!(world.cache.release(10), 0);
+    assert!(world.cache.is_exhausted());
+    drop((first, second));
+    assert!(world.cache.is_exhausted(), "another guard, and a peer");
+    drop(again);
+    assert!(!world.cache.has(id(1), 0) && !world.cache.is_exhausted());
+    // The shortage got one.
+    drop(third);
+    assert!(world.cache.has(id(3), 0) && world.cache.has(id(2), 0));
+    world.cache.check();
+    assert_eq!(world.cache.unguarded_bytes(), 2 * PAGE_BYTES as u64);
+    assert_eq!(world.cache.counters().pages_released, 1);
+    drop(exposed);
+    assert_eq!(world.cache.release(10), 2);
+}
+
+/// A chunk that was forgotten while a guard held it has its page in an empty slot afterwards, or in none.
+#[test]
+fn a_forgotten_chunk_gives_its_page_to_a_shortage() {
+    let world = World::new(2);
+    let region = world.region(1, 5_000);
+    world.fill(&region, 0);
+    let guard = world.cache.get(id(1), 0).unwrap();
+    world.cache.forget(7);
+    assert_eq!(world.cache.release(1), 0);
+    drop(guard);
+    world.cache.check();
+    assert_eq!(world.cache.counters().pages_released, 1);
+    assert!(world.fill(&region, 0));
+}
+
 #[test]
 fn the_cache_takes_no_more_than_three_quarters_of_the_arena() {
     let world = World::new(1_000);
     let pages = (LIMIT / 4 * 3 / PAGE_BYTES as u64) as i64;
     for member in 0..pages + 20 {
-        world
-            .cache
-            .prefetch(&world.region(member, 10), 0, true)
-            .unwrap();
+        world.fill(&world.region(member, 10), 0);
     }
     let counters = world.cache.counters();
     assert!(counters.held_bytes <= LIMIT / 4 * 3 + 4_096, "{counters:?}");
@@ -348,7 +400,7 @@ fn ten_thousand_cycles_leave_nothing() {
     let run = |cycles: u64| {
         for cycle in 0..cycles {
             let again = Region::export(id(2), &world.dir.path().join("1")).unwrap();
-            world.cache.prefetch(&again, cycle % 2, true).unwrap();
+            world.fill(&again, cycle % 2);
             world.read(&again, cycle % 1_000, 64);
             drop(world.cache.begin_fill(id(3), cycle));
             world.cache.forget(7);
@@ -480,5 +532,5 @@ fn pages_that_peers_were_shown_stay_in_their_slots() {
     }
     assert!(shown.is_empty(), "{} pages are never revoked", shown.len());
     world.cache.release(usize::MAX);
-    assert_eq!(world.cache.page_bytes(), 0);
+    assert_eq!(world.cache.unguarded_bytes(), 0);
 }

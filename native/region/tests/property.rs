@@ -6,6 +6,7 @@
 use faro_pool::{Pool, PAGE_BYTES};
 use faro_region::{ChunkCache, ReadGuard, Region, RegionId, Sleep, CHUNK_BYTES};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const REGIONS: usize = 5;
@@ -103,11 +104,20 @@ proptest! {
                     prop_assert!(out[..got] == data[region][offset..offset + got]);
                 }
                 Step::Prefetch { region, chunk, evict } => {
-                    cache.prefetch(&regions[region], chunk, evict).unwrap();
+                    if !evict {
+                        cache.prefetch(&regions[region], chunk).unwrap();
+                    } else if let Some(mut fill) = cache.begin_fill(id(region), chunk) {
+                        let bytes = chunk_of(&data[region], chunk);
+                        fill.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
+                        drop(fill.publish(bytes.len()));
+                    }
                 }
                 Step::Hold { region, chunk } => if let Some(guard) = cache.get(id(region), chunk) {
                     prop_assert!(guard.bytes() == chunk_of(&data[region], chunk));
-                    announced.push((guard.slot(), guard.version(), Arc::clone(guard.page()), region, chunk));
+                    // A page that was shown to a peer stays; others may be wanted back.
+                    if guard.slot() % 2 == 0 {
+                        announced.push((guard.slot(), guard.version(), Arc::clone(guard.page()), region, chunk));
+                    }
                     held.push((region, chunk, guard));
                 },
                 Step::LetGo => { held.pop(); }
@@ -127,6 +137,11 @@ proptest! {
                 Step::Release { pages } => { cache.release(pages); }
             }
             cache.check();
+            let guarded: BTreeSet<usize> = held.iter().map(|(.., guard)| guard.slot()).collect();
+            let versions = cache.versions().map_or(0, |versions| versions.capacity());
+            let unguarded = cache.counters().held_bytes - (guarded.len() * PAGE_BYTES + versions) as u64;
+            prop_assert_eq!(cache.unguarded_bytes(), unguarded);
+            prop_assert_eq!(pool.counters().leased_bytes, cache.counters().held_bytes);
             for (region, chunk, guard) in &held {
                 prop_assert!(guard.bytes() == chunk_of(&data[*region], *chunk), "changed under a guard");
             }

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::network::{Network, ProcessSpeed};
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
-    Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write,
+    Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write, WriteSources,
 };
 use faro_sync::lock;
 use faro_wire::header::MAX_MESSAGE_BYTES;
@@ -142,10 +142,16 @@ impl Fabric for SimulatedFabric {
         network.send(core, (self.site, connection), message)
     }
 
+    fn write_sources(&mut self, _connection: ConnectionId) -> WriteSources {
+        WriteSources {
+            by_device: self.kind.is_by_device(),
+            ..WriteSources::FRAMES
+        }
+    }
+
     fn write(&mut self, connection: ConnectionId, write: Write) -> Result<(), RejectedPost<Write>> {
-        let limit = write.source.capacity().saturating_sub(write.offset);
-        if write.offset > write.source.capacity() || write.length > limit {
-            return Err(RejectedPost::TooLarge(write, limit as u64));
+        if let Err(limit) = self.write_sources(connection).check(&write.source) {
+            return Err(RejectedPost::TooLarge(write, limit));
         }
         let World { core, network } = &mut *self.world();
         network.write(core, (self.site, connection), write)

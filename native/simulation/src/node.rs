@@ -66,7 +66,8 @@ impl Node {
             fabric: FabricChoice::Auto,
             memory_limit: MIN_LIMIT_BYTES,
             idle_release: plan.idle_release,
-            staging: of.staging,
+            stages_outputs: of.stages_outputs,
+            regions: of.regions,
             connection_idle: plan.connection_idle,
             request_timeout: plan.timeout,
             exchange: ExchangeConfig {

@@ -4,7 +4,7 @@
 //! Spark's barrier carries strings.
 //!
 //! ```text
-//! faro-seat=1:0123456789abcdef      version of this line, member
+//! faro-seat=2:0123456789abcdef:/row-1      version of this line, member, rack
 //! faro-card=1
 //! ...
 //! ```
@@ -12,13 +12,17 @@
 use crate::{Card, WireError};
 
 /// Version of the first line.
-pub const BOOTSTRAP_VERSION: u32 = 1;
+pub const BOOTSTRAP_VERSION: u32 = 2;
+/// Longest rack, in bytes; `encode` cuts longer ones.
+pub const MAX_RACK_BYTES: usize = 256;
 
 /// A member of a team and the endpoint that it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BootstrapId {
     /// Random number of the member. Only its team knows it, so only its team can address it.
     pub member: u64,
+    /// The rack that the member is in; empty if that is unknown. Line breaks are written as spaces.
+    pub rack: String,
     /// The member's endpoint.
     pub card: Card,
 }
@@ -27,8 +31,14 @@ impl BootstrapId {
     /// Returns the text's bytes in UTF-8.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes =
-            format!("faro-seat={BOOTSTRAP_VERSION}:{:016x}\n", self.member).into_bytes();
+        let mut rack = self.rack.replace('\n', " ");
+        let cut = (0..=MAX_RACK_BYTES.min(rack.len())).rfind(|end| rack.is_char_boundary(*end));
+        rack.truncate(cut.unwrap_or(0));
+        let mut bytes = format!(
+            "faro-seat={BOOTSTRAP_VERSION}:{:016x}:{rack}\n",
+            self.member
+        )
+        .into_bytes();
         bytes.extend(self.card.encode());
         bytes
     }
@@ -37,7 +47,7 @@ impl BootstrapId {
     ///
     /// # Errors
     /// Those of [`Card::decode`]; `Truncated` without a first line, `BadValue` for another version
-    /// or a member that is not 16 lower-case hex digits.
+    /// or a member that is not 16 lower-case hex digits; `TooLarge` for a rack.
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let end = bytes
             .iter()
@@ -50,7 +60,7 @@ impl BootstrapId {
         let line = std::str::from_utf8(&bytes[..end]).map_err(|_| WireError::NotUtf8 {
             what: "bootstrap id",
         })?;
-        let (version, member) = line
+        let (version, rest) = line
             .strip_prefix("faro-seat=")
             .and_then(|rest| rest.split_once(':'))
             .ok_or(WireError::BadValue {
@@ -63,6 +73,11 @@ impl BootstrapId {
                 got: version.len() as u64,
             });
         }
+        let (member, rack) = rest.split_once(':').ok_or(WireError::BadValue {
+            what: "first line of a bootstrap id, with its length",
+            got: end as u64,
+        })?;
+        WireError::check_limit("rack", rack.len() as u64, MAX_RACK_BYTES as u64)?;
         let member = u64::from_str_radix(member, 16)
             .ok()
             .filter(|value| format!("{value:016x}") == member)
@@ -71,6 +86,7 @@ impl BootstrapId {
                 got: member.len() as u64,
             })?;
         let card = Card::decode(&bytes[end + 1..])?;
-        Ok(Self { member, card })
+        let rack = rack.to_owned();
+        Ok(Self { member, rack, card })
     }
 }

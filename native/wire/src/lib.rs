@@ -20,7 +20,7 @@ pub mod versions;
 pub use block::{BlockId, BlockStatus, OutputId};
 pub use bootstrap_id::BootstrapId;
 pub use card::{Card, CardAddress};
-pub use checksum::crc32c;
+pub use checksum::{crc32c, crc32c_of};
 pub use error::WireError;
 pub use header::{kind, FrameHeader};
 pub use versions::{VersionGap, VersionRange};

@@ -374,8 +374,8 @@ proptest! {
     }
 
     #[test]
-    fn a_bootstrap_id_makes_the_round_trip(member in any::<u64>(), card in card()) {
-        let bootstrap_id = BootstrapId { member, card };
+    fn a_bootstrap_id_makes_the_round_trip(member in any::<u64>(), rack in "[^\n]{0,60}", card in card()) {
+        let bootstrap_id = BootstrapId { member, rack, card };
         let card = bootstrap_id.card.encode();
         prop_assume!(card.len() <= MAX_CARD_BYTES && bootstrap_id.card.name.len() <= MAX_NAME_BYTES);
         prop_assert_eq!(BootstrapId::decode(&bootstrap_id.encode()), Ok(bootstrap_id));

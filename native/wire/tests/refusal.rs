@@ -294,7 +294,7 @@ fn messages_of_collectives_with_bad_fields_are_refused() {
     }
     let text = String::from_utf8(samples::bootstrap_id().encode()).unwrap();
     for (from, to, what) in [
-        ("=1:", "=2:", "version of a bootstrap id, with its length"),
+        ("=2:", "=1:", "version of a bootstrap id, with its length"),
         (
             "0123456789abcdef",
             "123456789abcdef",
@@ -305,10 +305,22 @@ fn messages_of_collectives_with_bad_fields_are_refused() {
             "faro-sofa",
             "first line of a bootstrap id, with its length",
         ),
+        (
+            ":/row-1:7",
+            "",
+            "first line of a bootstrap id, with its length",
+        ),
     ] {
         let bad = text.replacen(from, to, 1);
         assert_eq!(bad_value(BootstrapId::decode(bad.as_bytes())).0, what);
     }
+    let long = text.replacen("/row-1:7", &"r".repeat(257), 1);
+    let expected = Err(WireError::TooLarge {
+        what: "rack",
+        got: 257,
+        limit: 256,
+    });
+    assert_eq!(BootstrapId::decode(long.as_bytes()), expected);
 }
 
 #[test]

@@ -1,14 +1,20 @@
-"""The policies of the exchange over real verbs."""
+"""The policies of the exchange: over real verbs in a guest, over TCP in network namespaces."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-from results import Suite, Table, built, in_guest
+from results import Skipped, Suite, Table, built, figures, in_guest
 
 GUEST = Path(__file__).resolve().parents[1] / "exchange" / "guest"
+HERE = GUEST.with_name("here")
 # Endpoints, rate of each link, bytes of each pair, requests of each pair.
 SETTINGS = [(4, "50mbit", 1 << 20, 4), (9, "50mbit", 1 << 19, 4), (16, "50mbit", 1 << 19, 4)]
+# Over TCP: endpoints, and bytes in flight: little, and the most that the default arena lets wait,
+# which is all here.
+SIZES = (16, 25, 36, 49, 64)
+IN_FLIGHT = (1 << 20, 112 << 20)
 # There are no slow links, because only bytes and bounds are checked.
 QUICK = (4, "", 256 << 10, 2)
 
@@ -16,14 +22,36 @@ QUICK = (4, "", 256 << 10, 2)
 def options(parser):
     add = parser.add_argument
     add("--binary", type=Path, help="the program `alltoall`, built (builds it)")
+    add("--places", nargs="+", choices=["guest", "here"], default=["guest", "here"])
+    add("--sizes", nargs="+", type=int, default=SIZES, help="endpoints over TCP")
     add("--repeat", type=int, default=10, help="exchanges after one that connects (10)")
     # A lost packet costs these devices a second in which no data moves.
-    add("--slice-ms", type=int, default=2000, help="spark.faro.exchange.slice (2000)")
+    add("--slice-ms", type=int, default=2000, help="spark.faro.exchange.slice in the guest (2000)")
 
 
 def measure(chosen):
     # The quick run is a test, so it uses the debug build of the other tests.
     program = chosen.binary or built("faro-endpoint", "alltoall", release=not chosen.quick)
+    if "guest" in chosen.places or chosen.quick:
+        yield from over_verbs(chosen, program)
+    if "here" in chosen.places and not chosen.quick:
+        yield from over_tcp(chosen, program)
+
+
+def over_tcp(chosen, program):
+    if os.geteuid() != 0:
+        raise Skipped("network namespaces need root")
+    for hosts in chosen.sizes:
+        for in_flight in IN_FLIGHT:
+            words = [HERE, hosts, Path(program).resolve(), "--rounds", chosen.rounds]
+            words += ["--repeat", chosen.repeat, "--slice-ms", 20, "--bytes", 1 << 17]
+            words += ["--maps", 4, "--rate", "20mbit", "--in-flight", in_flight]
+            words += ["--policies", "auto", "grouped", "rotated", "random"]
+            for cell in figures(words):
+                yield {**cell, "bytes of a pair": 1 << 17, "exchanges": chosen.repeat + 1}
+
+
+def over_verbs(chosen, program):
     repeat = 7 if chosen.quick else chosen.repeat
     for hosts, rate, size, maps in [QUICK] if chosen.quick else SETTINGS:
         words = [GUEST, Path(program).resolve(), "--hosts", hosts, "--rounds", chosen.rounds]
@@ -54,20 +82,21 @@ def check(records):
 
 SUITES = {
     "exchange": Suite(
-        "Measured over real verbs",
-        "Endpoints in network namespaces of one user-mode Linux guest of 1 processor, each with a "
-        "software RDMA device (rdma_rxe). All links have the same rate in both directions; the "
-        "switch port before a reader keeps 256 KiB and drops the rest. Every endpoint reads the "
-        "same amount from every other one, all at once, and checks it; the policies take turns. "
-        "*Drops* are the ports', *lost* what the devices count when packets are missing.",
+        "Measured over real verbs, and over TCP",
+        "Over verbs: endpoints in network namespaces of one user-mode Linux guest of 1 processor, "
+        "each with a software RDMA device (rdma_rxe). Over TCP: in network namespaces of this "
+        "machine. All links have the same rate in both directions; the switch port before a reader "
+        "keeps 256 KiB and drops the rest. Every endpoint reads the same amount from every other "
+        "one, all at once, and checks it; the policies take turns. *Drops* are the ports', *lost* "
+        "what the devices count when packets are missing.",
         [
             Table(
                 "By endpoints",
-                ["endpoints", "policy"],
+                ["fabric", "endpoints", "MiB in flight", "policy"],
                 ["seconds"],
                 ["active", "fan_in", "pairs", "drops", "lost"],
-                {"to grouped": "seconds"},
-                ("policy", "grouped"),
+                {"to random": "seconds"},
+                ("policy", "random"),
             )
         ],
         measure,

@@ -143,7 +143,8 @@ SUITES = {
         "A read, by where its bytes are",
         "One endpoint fetches one block from another, both in one program, one request at a time. "
         "*read*: a plain one-sided read; *read+version*: with a read of 8 bytes after it; "
-        "*resident*: in the chunk cache; *minor*: in the page cache; *major*: on the disk; "
+        "*resident*: in the chunk cache, written by the owner; *pulled*: there, and read by the "
+        "other one; *minor*: in the page cache; *major*: on the disk; "
         "*medium*: the same bytes by `pread`. Microseconds.",
         [Table("By exit", ["fabric", "bytes", "exit"], ["median"])],
         exits,
@@ -167,8 +168,8 @@ SUITES = {
         "Unpinned, pinned, on-demand paging: one Spark job",
         "Two executors on two hosts of a guest run a shuffle of 576 MB and one of 96 MB, all over "
         "RDMA, by `spark.faro.regions`. *Registering*: in both executors; *registered*: the most "
-        "at once; *RSS*: the larger process. rxe copies wrong bytes where a READ begins within a "
-        "page of an odp region; the checksum refuses them.",
+        "at once; *RSS*: the larger process. rxe copies wrong bytes out of an odp region "
+        "(decision 009); the checksum refuses them.",
         [
             Table(
                 "By mode",

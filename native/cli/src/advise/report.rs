@@ -153,7 +153,12 @@ fn main_reason(stages: &[StageAdvice]) -> Reason {
         let stages = stages.iter().filter(|stage| stage.reason == reason);
         stages.map(|s| s.gain.expected * s.job_share).sum()
     };
-    let reasons = [Reason::SmallBlocks, Reason::RowStreams, Reason::Sorts, Reason::Bytes];
+    let reasons = [
+        Reason::SmallBlocks,
+        Reason::RowStreams,
+        Reason::Sorts,
+        Reason::Bytes,
+    ];
     reasons
         .into_iter()
         .max_by(|a, b| saved_by(*a).total_cmp(&saved_by(*b)))
@@ -235,10 +240,16 @@ fn in_operators(totals: &StageFigures, sorts_elsewhere: u64) -> Option<String> {
     let part = |millis: u64| (millis as f64 / totals.run_ms.max(1) as f64).min(1.0);
     let (sorts, scans) = (part(sorts_elsewhere), part(totals.scan_ms));
     (sorts + scans >= constants::LARGE_PART).then(|| {
+        let sorting = match sorts >= constants::NOTICEABLE {
+            true => format!(
+                " and sorting of what no shuffle brought ({})",
+                percent(sorts)
+            ),
+            false => String::new(),
+        };
         format!(
-            "Faro does not change reading tables ({} of the tasks' time) and sorting of what no shuffle brought ({})",
-            percent(scans),
-            percent(sorts)
+            "Faro does not change reading tables ({} of the tasks' time){sorting}",
+            percent(scans)
         )
     })
 }

@@ -7,6 +7,7 @@ use super::PerfError;
 use crate::CliError;
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, Message, RejectedPost, RemoteRange, Write,
+    WriteSource,
 };
 use faro_pool::{Lease, PAGE_BYTES};
 use std::collections::{HashMap, VecDeque};
@@ -235,9 +236,7 @@ pub fn post_writes(
             connection,
             Write {
                 token: at as u64,
-                source: Arc::clone(source),
-                offset: 0,
-                length,
+                source: WriteSource::part(Arc::clone(source), 0, length),
                 target: RemoteRange {
                     length: length as u32,
                     ..target

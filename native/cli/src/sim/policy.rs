@@ -84,7 +84,7 @@ impl PolicyFetch {
 /// A schedule whose member numbers are the endpoints' numbers.
 pub fn schedule(n: usize, seed: u64, policy: Policy) -> Result<Schedule, SimError> {
     let members = (0..n)
-        .map(|i| Member::new(format!("{i:04}"), format!("h{i}"), ""))
+        .map(|i| Member::new(format!("{i:04}"), format!("h{i}")))
         .collect();
     Ok(Schedule::with_policy(members, seed, policy)?)
 }

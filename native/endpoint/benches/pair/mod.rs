@@ -1,7 +1,7 @@
 //! Two endpoints of one process, with map outputs in a directory; for the drivers that measure.
 #![allow(dead_code)] // Each driver uses its own part.
 
-use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, Staging};
+use faro_endpoint::{Config, Endpoint, FabricChoice, OutputFiles, RegionMode};
 use faro_wire::{BlockId, OutputId};
 use std::error::Error;
 use std::fs::File;
@@ -28,8 +28,9 @@ pub struct Shape {
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     pub fabric: FabricChoice,
-    /// Staging of the server.
-    pub staging: Staging,
+    /// The way in which a server sends outputs that it has cached as they were written; `None`: it caches what is asked
+    /// for often.
+    pub staged: Option<RegionMode>,
     /// Limit of the server's arena.
     pub memory_limit: u64,
 }
@@ -43,13 +44,14 @@ pub fn fabric_named(name: &str) -> Attempt<FabricChoice> {
     }
 }
 
-fn config(name: &str, setup: Setup, memory_limit: u64, staging: Staging) -> Config {
+fn config(name: &str, setup: Setup, memory_limit: u64, staged: Option<RegionMode>) -> Config {
     Config {
         name: name.to_owned(),
         fabric: setup.fabric,
         memory_limit,
         idle_release: Duration::ZERO,
-        staging,
+        stages_outputs: staged.is_some(),
+        regions: staged.unwrap_or_default(),
         request_timeout: TIMEOUT,
         ..Config::default()
     }
@@ -66,8 +68,8 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(setup: Setup, files: Vec<OutputFiles>) -> Attempt<Self> {
-        let server = Endpoint::start(config("server", setup, setup.memory_limit, setup.staging))?;
-        let client = Endpoint::start(config("client", setup, 512 << 20, Staging::OnDemand))?;
+        let server = Endpoint::start(config("server", setup, setup.memory_limit, setup.staged))?;
+        let client = Endpoint::start(config("client", setup, 512 << 20, None))?;
         let peer = client.add_peer(&server.card())?;
         let stop = Arc::new(AtomicBool::new(false));
         let answers = (Arc::clone(&server), Arc::clone(&stop), files.clone());

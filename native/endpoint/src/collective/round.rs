@@ -2,7 +2,7 @@
 
 use super::Element;
 use crate::collective::CollectiveError;
-use faro_exchange::collective::{plan, Mode, Plan};
+use faro_exchange::collective::{plan_by_place, Mode, Plan, RankPlaces};
 use faro_wire::message::ClearToSendHead;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum Grouping {
     /// Groups of about this size, shuffled in every round from the team's seed `epoch`.
     DsSync { group: u32, epoch: u64 },
-    /// Exact over all, along the rows and then the columns of a grid.
+    /// Exact over all, along the rows and the columns of a grid.
     Grid,
     /// Exact over all, by a ring: the baseline.
     Full,
@@ -50,8 +50,8 @@ pub struct Round {
 }
 
 impl Round {
-    /// Returns the plan of round `number` for `ranks` members.
-    pub(super) fn plan(&self, ranks: usize, number: u64) -> Result<Plan, CollectiveError> {
+    /// Returns the plan of round `number` for members at these places.
+    pub(super) fn plan(&self, places: &RankPlaces, number: u64) -> Result<Plan, CollectiveError> {
         let mode = match self.grouping {
             Grouping::DsSync { group, epoch } => Mode::DsSync {
                 group: group as usize,
@@ -61,7 +61,7 @@ impl Round {
             Grouping::Grid => Mode::Grid,
             Grouping::Full => Mode::Full,
         };
-        Ok(plan(ranks, mode)?)
+        Ok(plan_by_place(places, mode)?)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::net::{
     ClosedConnection, LinkState, MessageSource, Net, ProgressService, Route, UNTRACKED,
 };
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Write};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Write, WriteSource};
 use faro_sync::HashMap;
 use faro_wire::message::{Abort, ClearToSend, DataReady, Join, ToMember};
 use faro_wire::WireError;
@@ -105,9 +105,7 @@ impl CollectiveService {
         let write = Write {
             // A write that is lost shows in its receiver.
             token: UNTRACKED,
-            source: posted.source,
-            offset: 0,
-            length: posted.target.length as usize,
+            source: WriteSource::part(posted.source, 0, posted.target.length as usize),
             target: posted.target,
             immediate: None,
             last: true,

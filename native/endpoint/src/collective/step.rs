@@ -123,6 +123,11 @@ impl MemberStep {
                 .all(|o| o.is_cleared && o.part.done == o.part.chunks())
     }
 
+    /// Returns whether all that get a part have come to this step.
+    pub(super) fn is_cleared_by_all(&self) -> bool {
+        self.outgoing.iter().all(|o| o.is_cleared)
+    }
+
     /// Chunks that memory is out for.
     pub(super) fn outstanding(&self) -> usize {
         self.offered - self.applied

@@ -19,7 +19,7 @@ use crate::fetch::{Completion, RequestQueue};
 use crate::files::{Catalog, OutputFiles};
 use crate::loans::{LentOutputs, LoanError};
 use crate::local::{LocalBlock, LocalError};
-use crate::memory::{Memory, Staging};
+use crate::memory::Memory;
 use crate::net::{Doorbell, PeerTable};
 use crate::schedule::Exchange;
 use crate::serve::IoPool;
@@ -217,14 +217,15 @@ impl Endpoint {
     /// `committed`. Returns `None` if outputs are not staged when they are written.
     #[must_use]
     pub fn stage(&self) -> Option<StagedFile> {
-        (self.memory.staging == Staging::OnCommit).then(|| self.memory.cache.stage())
+        let stages = self.memory.stages_outputs;
+        stages.then(|| self.memory.cache.stage())
     }
 
     /// Announces a map output that was written. If outputs are staged, opens its files and brings
     /// it into the chunk cache: from `staged`, which has the front of its data file, and the rest
     /// by other threads from the file.
     pub fn committed(&self, output: OutputId, files: &OutputFiles, staged: Option<StagedFile>) {
-        if self.memory.staging == Staging::OnCommit {
+        if self.memory.stages_outputs {
             self.catalog.answer(output, Some(files));
             if let Some(output) = self.catalog.ready(output) {
                 if let (Some(staged), Some(region)) = (staged, output.region()) {
@@ -241,7 +242,7 @@ impl Endpoint {
         self.loans.forget(shuffle);
         self.memory.cache.forget(shuffle);
         #[cfg(feature = "research")]
-        if self.memory.regions != crate::memory::RegionMode::Unpinned {
+        if self.memory.regions.maps_files() {
             // A mapping lives as long as it is exposed to a peer.
             self.memory.recall_all();
         }

@@ -102,7 +102,7 @@ impl Endpoint {
         let beside = config.beside_bytes.unwrap_or(memory_limit / 2);
         let catalog = Arc::new(Catalog::new(beside));
         let cache = ChunkCache::new(Arc::clone(&pool), slots(memory_limit))?;
-        let modes = (config.regions, config.staging);
+        let modes = (config.regions, config.stages_outputs);
         let memory = Memory::new(Arc::clone(&pool), cache, modes, beside / REQUESTS_SHARE);
         let io = io(&memory, &catalog)?;
         let (own_host, idle_timeout) = (host_of(&card), config.request_timeout);

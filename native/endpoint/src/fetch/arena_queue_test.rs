@@ -2,7 +2,7 @@ use super::*;
 use crate::counters::EndpointCounters;
 use crate::fetch::completion::Delivery;
 use crate::fetch::completion_sink::CompletionSink;
-use crate::memory::{RegionMode, Staging};
+use crate::memory::RegionMode;
 use faro_pool::{Pool, SLAB_BYTES};
 use faro_region::ChunkCache;
 use faro_sync::simulated::SimulationGuard;
@@ -158,7 +158,7 @@ impl QueueModel {
         let returned = Arc::clone(&has_returned);
         pool.on_release(Box::new(move || returned.store(true, Ordering::Relaxed)));
         let cache = ChunkCache::new(Arc::clone(&pool), 4).unwrap();
-        let modes = (RegionMode::Unpinned, Staging::OnDemand);
+        let modes = (RegionMode::Unpinned, false);
         let memory = Memory::new(pool, cache, modes, 1 << 20);
         let wakers = (0..2).map(|_| Arc::new(|| {}) as faro_fabric::Waker);
         let mut places = PlaceInOrder::of_each(wakers);

@@ -45,7 +45,7 @@ fn map(
     mode: RegionMode,
 ) -> Result<Option<Arc<Lease>>, PoolError> {
     let access = match mode {
-        RegionMode::Unpinned => return Ok(None),
+        RegionMode::Unpinned | RegionMode::Optimistic => return Ok(None),
         RegionMode::Odp => Access::ReadOnDemand,
         RegionMode::Pinned => Access::Read,
     };

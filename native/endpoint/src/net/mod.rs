@@ -47,7 +47,7 @@ use accepted_connections::AcceptedConnections;
 use connections::PeerConnections;
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Exposure, Fabric, FabricError, FabricKind, Message,
-    PipeWrite, Read, RejectedPost, RemoteRange, RevokeStatus, Write,
+    Read, RejectedPost, RemoteRange, RevokeStatus, Write, WriteSources,
 };
 use faro_pool::Lease;
 use faro_sync::clock;
@@ -140,16 +140,9 @@ impl Net {
         self.outbox.post(&mut *self.fabric, connection, post);
     }
 
-    /// Returns whether `write_pipe` reaches the peer of this connection.
-    pub(crate) fn takes_pipes(&mut self, connection: ConnectionId) -> bool {
-        self.fabric.takes_pipes(connection)
-    }
-
-    /// Posts a write of what a pipe holds, like `write`.
-    pub(crate) fn write_pipe(&mut self, connection: ConnectionId, write: PipeWrite) {
-        self.idleness.used(connection);
-        let post = Post::PipeWrite(write);
-        self.outbox.post(&mut *self.fabric, connection, post);
+    /// Returns what writes to the peer of this connection may send.
+    pub(crate) fn write_sources(&mut self, connection: ConnectionId) -> WriteSources {
+        self.fabric.write_sources(connection)
     }
 
     /// Posts a read. Its end comes to `on_read_ended`.

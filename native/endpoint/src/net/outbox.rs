@@ -5,14 +5,13 @@
 //! later ones wait behind it. What may wait is bounded by what may be posted at all: requests, and
 //! the window of writes of each job.
 
-use faro_fabric::{ConnectionId, Fabric, Message, PipeWrite, RejectedPost, Write};
+use faro_fabric::{ConnectionId, Fabric, Message, RejectedPost, Write};
 use faro_sync::HashMap;
 use std::collections::VecDeque;
 
 /// A message or a write.
 pub(super) enum Post {
     Write(Write),
-    PipeWrite(PipeWrite),
     Message(Message),
 }
 
@@ -67,15 +66,12 @@ fn try_post(fabric: &mut dyn Fabric, connection: ConnectionId, post: Post) -> Op
             Err(RejectedPost::Full(write)) => Some(Post::Write(write)),
             Ok(()) | Err(RejectedPost::NotConnected(..)) => None,
             Err(RejectedPost::TooLarge(write, limit)) => {
-                let bytes = write.length;
-                log::error!("a write of {bytes} bytes is above the bound of {limit}");
+                let (bytes, parts) = (write.source.length(), write.source.parts().len());
+                log::error!(
+                    "a write of {bytes} bytes in {parts} parts is above the bound of {limit}"
+                );
                 None
             }
-        },
-        Post::PipeWrite(write) => match fabric.write_pipe(connection, write) {
-            Err(RejectedPost::Full(write)) => Some(Post::PipeWrite(write)),
-            // A pipe holds less than any write may have.
-            Ok(()) | Err(RejectedPost::NotConnected(..) | RejectedPost::TooLarge(..)) => None,
         },
         Post::Message(message) => match fabric.send(connection, message) {
             Err(RejectedPost::Full(message)) => Some(Post::Message(message)),

@@ -31,6 +31,7 @@ pub(crate) use members::host_of;
 pub(crate) use server_queue::ServerQueue;
 
 use admission::PeerAdmission;
+use faro_exchange::Policy;
 use faro_fabric::EndpointId;
 use faro_sync::{clock, lock};
 use members::Members;
@@ -44,10 +45,9 @@ use usage::Usage;
 /// link idle. Not measured: `faro sim` loses with the three of 16 endpoints (docs/design/scaling.md).
 const MIN_PERMITS: usize = 4;
 
-/// Maximum number of members with which policy `Auto` sets no bound. With more, each endpoint would
-/// keep as many connections and buffers active, and every server's queue would have the requests of
-/// all.
-pub const UNBOUNDED_MEMBERS: usize = 64;
+/// Maximum number of peers at once with policy `Auto`: as many windows of 64 KiB as a switch port of 1 MiB
+/// keeps. Whatever is in flight, no port has to keep more (docs/decisions/061).
+const AUTO_PEERS: usize = 16;
 
 /// Minimum time for which the members stay as they are: peers come in crowds, and each change makes
 /// a new plan.
@@ -56,7 +56,7 @@ const MEMBERS_PAUSE: Duration = Duration::from_millis(50);
 /// Decides the order in which peers are read from and served, and how many at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExchangePolicy {
-    /// `Random` up to [`UNBOUNDED_MEMBERS`] members, `Grouped` beyond.
+    /// `Random` where each has at most 16 peers, `Rotated` with 16 at a time beyond.
     #[default]
     Auto,
     /// Peers are served in small groups: about the root of the number of endpoints at a time.
@@ -92,6 +92,15 @@ impl Default for ExchangeConfig {
             policy: ExchangePolicy::default(),
             slice: Duration::from_millis(20),
         }
+    }
+}
+
+/// Returns the value of the counter `exchange.policy`.
+fn code_of(policy: Policy) -> u64 {
+    match policy {
+        Policy::Random => 1,
+        Policy::Rotated => 2,
+        Policy::Grouped => 3,
     }
 }
 
@@ -155,7 +164,7 @@ impl Exchange {
         }
     }
 
-    pub(crate) fn counters(&self) -> [(&'static str, u64); 9] {
+    pub(crate) fn counters(&self) -> [(&'static str, u64); 10] {
         self.usage.list()
     }
 
@@ -189,6 +198,7 @@ impl Exchange {
         self.usage.members.set(members.len() as u64);
         match ExchangePlan::new(own, members, self.config.policy) {
             Ok(plan) => {
+                self.usage.policy.set(code_of(plan.policy));
                 let (epoch, count) = (plan.epoch, members.len());
                 log::debug!("exchange: epoch {epoch:016x}, {count} members");
                 *lock(&self.plan) = Arc::new(plan);

@@ -1,7 +1,7 @@
 //! Decides the order in which peers have their turn, for one endpoint and one direction, and how
 //! many at once: from a schedule, or without one (policy `random`).
 
-use super::{ExchangePolicy, MIN_PERMITS, UNBOUNDED_MEMBERS};
+use super::{ExchangePolicy, AUTO_PEERS, MIN_PERMITS};
 use faro_exchange::{ExchangeError, Member, Policy, Schedule};
 use faro_fabric::EndpointId;
 use faro_sync::HashMap;
@@ -77,6 +77,8 @@ impl PeerOrder {
 pub(crate) struct ExchangePlan {
     pub(crate) reads: PeerOrder,
     pub(crate) serves: PeerOrder,
+    /// The order that the members have; `Random` goes with no bound.
+    pub(crate) policy: Policy,
     /// Epoch of the members; the same on every node that knows the same ones.
     pub(crate) epoch: u64,
 }
@@ -87,6 +89,7 @@ impl ExchangePlan {
         Self {
             reads: PeerOrder::none(),
             serves: PeerOrder::none(),
+            policy: Policy::Random,
             epoch: 0,
         }
     }
@@ -105,24 +108,25 @@ impl ExchangePlan {
             epoch,
             ..Self::empty()
         };
-        let policy = match policy {
-            ExchangePolicy::Auto if members.len() <= UNBOUNDED_MEMBERS => return Ok(unbounded),
-            ExchangePolicy::Auto | ExchangePolicy::Grouped => Policy::Grouped,
-            ExchangePolicy::Rotated => Policy::Rotated,
+        let (policy, bound) = match policy {
+            ExchangePolicy::Auto if members.len() <= AUTO_PEERS + 1 => return Ok(unbounded),
+            ExchangePolicy::Auto => (Policy::Rotated, Some(AUTO_PEERS)),
+            ExchangePolicy::Grouped => (Policy::Grouped, None),
+            ExchangePolicy::Rotated => (Policy::Rotated, None),
             ExchangePolicy::Random => return Ok(unbounded),
         };
         // Fixed width, so that the order of the texts is that of the numbers.
         let name = |id: EndpointId| format!("{id:032x}");
         let known = members.iter();
         let known = known
-            .map(|(id, host)| Member::new(name(*id), host, ""))
+            .map(|(id, host)| Member::new(name(*id), host))
             .collect();
         let schedule = Schedule::with_policy(known, epoch, policy)?;
         let ids: Vec<EndpointId> = members.keys().copied().collect();
         let me = schedule
             .index_of(&name(own))
             .ok_or_else(|| ExchangeError::NotAMember(name(own)))?;
-        let permits = schedule.max_peers().max(MIN_PERMITS);
+        let permits = bound.unwrap_or(schedule.max_peers()).max(MIN_PERMITS);
         let order = |of_round: &dyn Fn(usize) -> Vec<usize>| {
             let peers = |round| of_round(round).into_iter().map(|at| ids[at]).collect();
             PeerOrder::new(permits, (0..schedule.rounds()).map(peers).collect())
@@ -130,6 +134,7 @@ impl ExchangePlan {
         Ok(Self {
             reads: order(&|round| schedule.servers(round, me)),
             serves: order(&|round| schedule.clients(round, me)),
+            policy,
             epoch,
         })
     }
@@ -205,12 +210,23 @@ mod tests {
             );
             assert_eq!(plan.serves.permits, plan.reads.permits);
         }
-        for (n, policy) in [(9, ExchangePolicy::Random), (64, ExchangePolicy::Auto)] {
+    }
+
+    #[test]
+    fn auto_bounds_the_peers_where_there_are_more() {
+        for (n, policy) in [(400, ExchangePolicy::Random), (17, ExchangePolicy::Auto)] {
             let (_, plan) = plans(n, policy).swap_remove(0);
             assert_eq!((plan.reads.permits, plan.reads.rounds()), (usize::MAX, 0));
+            assert_eq!(plan.policy, Policy::Random);
         }
-        let (_, plan) = plans(65, ExchangePolicy::Auto).swap_remove(0);
-        assert!(plan.reads.permits < 16 && plan.reads.rounds() > 1);
+        for n in [18, 65, 400] {
+            let (_, plan) = plans(n, ExchangePolicy::Auto).swap_remove(0);
+            assert_eq!((plan.reads.permits, plan.serves.permits), (16, 16));
+            assert_eq!(
+                (plan.policy, plan.reads.rounds()),
+                (Policy::Rotated, n as u32 - 1)
+            );
+        }
     }
 
     #[test]

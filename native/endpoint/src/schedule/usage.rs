@@ -26,6 +26,8 @@ struct InUse {
 pub(super) struct Usage {
     in_use: Mutex<InUse>,
     pub(super) members: Gauge,
+    /// The order that runs, by its code; 0 before there are peers.
+    pub(super) policy: Gauge,
     active: Gauge,
     active_peak: Peak,
     fan_in: Gauge,
@@ -81,9 +83,10 @@ impl Usage {
         }
     }
 
-    pub(super) fn list(&self) -> [(&'static str, u64); 9] {
+    pub(super) fn list(&self) -> [(&'static str, u64); 10] {
         [
             ("exchange.members", self.members.get()),
+            ("exchange.policy", self.policy.get()),
             ("exchange.activePeers", self.active.get()),
             ("exchange.activePeersHighWater", self.active_peak.get()),
             ("exchange.fanIn", self.fan_in.get()),

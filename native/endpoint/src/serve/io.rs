@@ -10,7 +10,6 @@ use crate::net::Inbox;
 use crossbeam_channel::Receiver;
 use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
 use faro_sync::{lock, panic_message};
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
@@ -100,29 +99,9 @@ impl IoPool {
 
     /// Brings an output into the chunk cache, as far as there is room without evicting others.
     pub(crate) fn prefetch(&self, output: Arc<Output>) {
-        if let Some(region) = output.region() {
-            let chunks = 0..region.bytes().div_ceil(CHUNK_BYTES);
-            self.queue_prefetch(output, chunks, false);
-        }
-    }
-
-    /// Brings what a job will read into the chunk cache, as far as its outputs are known. Others
-    /// are evicted for it: this is known to be read.
-    pub(super) fn prefetch_for(&self, job: &ServeJob) {
-        for (output, chunks) in job.chunks(|id| self.shared.catalog.ready(id)) {
-            self.queue_prefetch(output, chunks, true);
-        }
-    }
-
-    fn queue_prefetch(&self, output: Arc<Output>, chunks: Range<u64>, evict: bool) {
         if self.shared.queue.len() < MAX_PREFETCHES {
-            let task = Task::Prefetch {
-                output,
-                chunks,
-                evict,
-            };
             // Sending fails only after the threads have ended.
-            let _ = self.shared.queue.send(task);
+            let _ = self.shared.queue.send(Task::Prefetch(output));
         }
     }
 
@@ -176,12 +155,8 @@ impl Worker {
     fn perform(&self, task: Task) -> bool {
         let Work { job, home } = match task {
             Task::JobTurn(work) => work,
-            Task::Prefetch {
-                output,
-                chunks,
-                evict,
-            } => {
-                prefetch(&self.shared.memory.cache, &output, chunks, evict);
+            Task::Prefetch(output) => {
+                prefetch(&self.shared.memory.cache, &output);
                 return true;
             }
             Task::Stop => return false,
@@ -226,12 +201,12 @@ fn turn(
     }
 }
 
-fn prefetch(cache: &Arc<ChunkCache>, output: &Output, chunks: Range<u64>, evict: bool) {
+fn prefetch(cache: &Arc<ChunkCache>, output: &Output) {
     let Some(region) = output.region() else {
         return;
     };
-    for chunk in chunks {
-        match cache.prefetch(region, chunk, evict) {
+    for chunk in 0..region.bytes().div_ceil(CHUNK_BYTES) {
+        match cache.prefetch(region, chunk) {
             Ok(true) => {}
             Ok(false) if cache.has(region.id(), chunk) => {}
             Ok(false) => return,

@@ -1,21 +1,21 @@
 //! One fetch as its server works on it.
 
-use super::content::{Content, Unread};
+use super::content::{Content, PlannedPart, Unread};
 use super::offer::{offer, ResidentSlice};
-use super::remote_buffers::{FilledBuffer, FilledSource, RemoteBuffers};
+use super::remote_buffers::{FilledBuffer, RemoteBuffers};
 use super::response::{respond, JobResult, NotNow};
 use super::turn_memory::{TurnBuffer, TurnMemory};
-use crate::files::{Output, OutputAnswer};
-use crate::limits::{MAX_LOOKUPS, PIPED_MEAN_BYTES, PREFETCHED_BLOCKS, TURN_BUFFERS};
+use crate::files::OutputAnswer;
+use crate::limits::{MAX_LOOKUPS, PIPED_MEAN_BYTES, TURN_BUFFERS};
 use crate::memory::{Memory, NoLease};
 use crate::net::EncodedMessage;
 use crate::quota_key::QuotaKey;
-use faro_pool::{Account, Lease};
-use faro_region::{Sleep, CHUNK_BYTES};
+use faro_fabric::{WritePart, WriteSource, WriteSources};
+use faro_pool::Account;
+use faro_region::Sleep;
 use faro_sync::HashMap;
 use faro_wire::message::{Fetch, RemoteBuffer};
-use faro_wire::{crc32c, BlockId, OutputId, WireError};
-use std::ops::Range;
+use faro_wire::{crc32c_of, BlockId, OutputId, WireError};
 use std::sync::Arc;
 
 /// The state of a fetch that travels between threads.
@@ -37,8 +37,12 @@ pub(crate) struct ServeJob {
     response: Option<EncodedMessage>,
     /// Never send READ_OFFER.
     writes_only: bool,
-    /// The reader verifies the bytes, and they may be sent from the page cache.
-    may_pipe: bool,
+    /// The reader verifies the bytes.
+    reader_verifies: bool,
+    /// What writes to the client may send.
+    sources: WriteSources,
+    /// The last turn found all of its bytes in the chunk cache, so the next one begins without memory.
+    needs_no_memory: bool,
     content: Content,
     buffers: RemoteBuffers,
     memory: TurnMemory,
@@ -73,17 +77,17 @@ pub(crate) enum JobTurn {
 
 /// Result of filling a place.
 enum FillResult {
-    /// With the checksum of a lease's bytes; those of a pipe have none.
-    Filled(FilledSource, Option<u32>),
+    /// With the checksum; what the reader verifies and this process need not touch has none.
+    Filled(WriteSource, Option<u32>),
+    /// There is no memory for them.
+    Starved,
     /// The bytes are not in memory.
-    Cold(Lease),
+    Cold,
     /// The bytes cannot be sent by a pipe.
     NoPipe,
 }
 
 impl ServeJob {
-    /// `takes_pipes`: the client's connection takes bytes from the page cache.
-    ///
     /// # Errors
     /// A buffer that no client of this version would offer.
     pub(crate) fn new(
@@ -91,7 +95,7 @@ impl ServeJob {
         peer: QuotaKey,
         account: Arc<Account>,
         fetch: Fetch,
-        takes_pipes: bool,
+        sources: WriteSources,
     ) -> Result<Self, WireError> {
         let mut job = Self {
             serial,
@@ -103,7 +107,9 @@ impl ServeJob {
             prepared: false,
             response: None,
             writes_only: fetch.writes_only,
-            may_pipe: fetch.reader_verifies && takes_pipes,
+            reader_verifies: fetch.reader_verifies,
+            sources,
+            needs_no_memory: false,
             content: Content::default(),
             buffers: RemoteBuffers::default(),
             memory: TurnMemory::new(account),
@@ -158,11 +164,14 @@ impl ServeJob {
         ids
     }
 
-    /// Leases memory for the next turn, as much as there is now.
+    /// Leases memory for the next turn, as much as there is now, if it is likely to need some.
     ///
     /// # Errors
     /// There is none at all.
     pub(super) fn reserve(&mut self, memory: &Memory) -> Result<(), NoLease> {
+        if self.needs_no_memory {
+            return Ok(());
+        }
         let lengths = self.buffers.lengths(self.remaining());
         self.memory.reserve(lengths, memory)
     }
@@ -185,7 +194,8 @@ impl ServeJob {
                 self.prepared = true;
                 self.response = Some(response.encoded);
                 (self.content, self.served) = (response.content, response.served);
-                let pipes = self.may_pipe && self.content.mean_bytes() >= PIPED_MEAN_BYTES;
+                let may_pipe = self.reader_verifies && self.sources.pipes;
+                let pipes = may_pipe && self.content.mean_bytes() >= PIPED_MEAN_BYTES;
                 // Cheaper than to let the client read pages.
                 self.writes_only |= pipes;
                 self.memory.may_pipe(pipes);
@@ -202,39 +212,20 @@ impl ServeJob {
         self.response = Some(response);
     }
 
-    /// Returns the chunks of regions that hold its first blocks, for outputs that `find` knows.
-    pub(crate) fn chunks(
-        &self,
-        find: impl Fn(OutputId) -> Option<Arc<Output>>,
-    ) -> Vec<(Arc<Output>, Range<u64>)> {
-        let located = self
-            .blocks
-            .iter()
-            .take(PREFETCHED_BLOCKS)
-            .filter_map(|block| {
-                let output = find(block.output())?;
-                let (start, end) = (block.start_reduce.get(), block.end_reduce.get());
-                let range = output.locate(start, end, Sleep::Never);
-                let range = range.map(|range| range.of(block));
-                let range = range.ok().filter(|range| range.length > 0)?;
-                let end = (range.offset + range.length).div_ceil(CHUNK_BYTES);
-                Some((output, range.offset / CHUNK_BYTES..end))
-            });
-        located.collect()
-    }
-
     /// Runs one turn: an offer to read, if the chunk cache has all of it, or up to `TURN_BUFFERS`
     /// filled buffers.
     pub(crate) fn turn(&mut self, memory: &Memory, sleep: Sleep) -> JobTurn {
         if let Some(turn) = self.prepare(sleep) {
             return turn;
         }
-        if let Some(response) = self.response.take_if(|_| !self.writes_only) {
+        let offers = memory.regions.offers_reads() && !self.writes_only;
+        if let Some(response) = self.response.take_if(|_| offers) {
             match offer(memory, &self.content, sleep) {
                 Some(slices) => return JobTurn::Offered { response, slices },
                 None => self.write_instead(response),
             }
         }
+        self.needs_no_memory = true;
         let mut filled = Vec::with_capacity(TURN_BUFFERS.min(self.buffers.len()));
         let mut starved = false;
         while self.remaining() > 0 && filled.len() < TURN_BUFFERS {
@@ -242,36 +233,25 @@ impl ServeJob {
                 break;
             };
             let length = self.remaining().min(length) as usize;
-            let place = match self.memory.take(length, memory, sleep) {
-                Ok(Some(place)) => place,
-                Ok(None) => {
+            let (source, sum) = match self.fill(length, memory, sleep) {
+                Ok(FillResult::Filled(source, sum)) => (source, sum),
+                Ok(FillResult::Starved) => {
                     starved = true;
                     break;
                 }
-                Err(error) => {
-                    return JobTurn::Broken {
-                        detail: error.to_string(),
-                    }
-                }
-            };
-            let (source, sum) = match self.fill(place, length, memory, sleep) {
-                Ok(FillResult::Filled(source, sum)) => (source, sum),
                 Ok(FillResult::NoPipe) => {
                     self.memory.may_pipe(false);
                     continue;
                 }
-                Ok(FillResult::Cold(lease)) if filled.is_empty() => {
-                    self.memory.keep(lease);
-                    return JobTurn::Cold;
-                }
-                Ok(FillResult::Cold(_)) => break,
+                Ok(FillResult::Cold) if filled.is_empty() => return JobTurn::Cold,
+                Ok(FillResult::Cold) => break,
                 // Nothing was sent yet: restart with the new files.
                 Err(Unread { replaced: true, .. }) if self.response.is_some() => {
                     return self.look_up_again(filled);
                 }
                 Err(Unread { detail, .. }) => return JobTurn::Broken { detail },
             };
-            filled.extend(self.buffers.fill(source, length, sum));
+            filled.extend(self.buffers.fill(source, sum));
         }
         self.memory.clear();
         JobTurn::Filled {
@@ -282,29 +262,45 @@ impl ServeJob {
         }
     }
 
-    /// Fills a place with the next `length` bytes.
-    fn fill(
-        &mut self,
-        place: TurnBuffer,
-        length: usize,
-        memory: &Memory,
-        sleep: Sleep,
-    ) -> Result<FillResult, Unread> {
-        match place {
-            TurnBuffer::Pipe(mut pipe) => Ok(match self.content.pipe(&mut pipe, length)? {
-                true => FillResult::Filled(FilledSource::Pipe(pipe), None),
-                false => FillResult::NoPipe,
-            }),
-            TurnBuffer::Lease(mut lease) => {
-                let bytes = &mut lease.bytes_mut()[..length];
-                if !self.content.read(bytes, memory, sleep)? {
-                    return Ok(FillResult::Cold(lease));
+    /// Takes the next `length` bytes: from a pipe, or from pages of the chunk cache and, what is not there, through a
+    /// lease.
+    fn fill(&mut self, length: usize, memory: &Memory, sleep: Sleep) -> Result<FillResult, Unread> {
+        let planned = match self.memory.pipes() {
+            true => vec![PlannedPart::Copied(length)],
+            false => {
+                let (max, account) = (self.sources.parts, self.memory.account());
+                self.content.plan(length, max, memory, account)
+            }
+        };
+        let mut lease = None;
+        let copied = planned.iter().map(PlannedPart::copied).sum();
+        if copied > 0 {
+            self.needs_no_memory = false;
+            match self.memory.take(copied, memory, sleep) {
+                Ok(Some(TurnBuffer::Pipe(mut pipe))) => {
+                    return Ok(match self.content.pipe(&mut pipe, length)? {
+                        true => FillResult::Filled(WriteSource::Pipe(pipe), None),
+                        false => FillResult::NoPipe,
+                    })
                 }
-                let sum = Some(crc32c(bytes));
-                let source = FilledSource::Lease(Arc::new(lease));
-                Ok(FillResult::Filled(source, sum))
+                Ok(Some(TurnBuffer::Lease(found))) => lease = Some(found),
+                Ok(None) => return Ok(FillResult::Starved),
+                Err(error) => {
+                    return Err(Unread {
+                        replaced: false,
+                        detail: error.to_string(),
+                    })
+                }
             }
         }
+        let taken = self.content.take(planned, &mut lease, memory, sleep)?;
+        let Some(parts) = taken else {
+            self.memory.keep(lease);
+            return Ok(FillResult::Cold);
+        };
+        let is_verified = self.reader_verifies && self.sources.by_device;
+        let sum = (!is_verified).then(|| crc32c_of(parts.iter().map(WritePart::bytes)));
+        Ok(FillResult::Filled(WriteSource::Parts(parts), sum))
     }
 
     /// Restarts the job with a look-up, because files were replaced or deleted before anything was

@@ -1,9 +1,10 @@
 use super::*;
-use crate::files::OutputFiles;
-use crate::memory::{RegionMode, Staging};
+use crate::files::{Output, OutputFiles};
+use crate::memory::RegionMode;
 use faro_fabric::{FilePipes, PIPE_BYTES};
 use faro_pool::{Pool, PAGE_BYTES};
-use faro_region::ChunkCache;
+use faro_region::{ChunkCache, CHUNK_BYTES};
+use faro_wire::crc32c;
 
 struct Rig {
     memory: Arc<Memory>,
@@ -12,11 +13,24 @@ struct Rig {
     _dir: tempfile::TempDir,
 }
 
+fn content(bytes: usize) -> Vec<u8> {
+    (0..bytes as u32).map(|at| ((at * 31) >> 7) as u8).collect()
+}
+
+/// Pipes only where `pipes`, and otherwise what a device takes from memory.
+fn sources(pipes: bool) -> WriteSources {
+    WriteSources {
+        parts: 3,
+        pipes,
+        by_device: !pipes,
+    }
+}
+
 /// An output of one partition.
 fn rig(bytes: usize) -> Rig {
     let pool = Pool::new(64 << 20).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 8).unwrap();
-    let modes = (RegionMode::Unpinned, Staging::OnDemand);
+    let modes = (RegionMode::Unpinned, false);
     let mut memory = Memory::new(pool, cache, modes, 1 << 20);
     // Those of the process are for all tests.
     Arc::get_mut(&mut memory).unwrap().pipes = FilePipes::new();
@@ -25,7 +39,7 @@ fn rig(bytes: usize) -> Rig {
         data: dir.path().join("d"),
         index: dir.path().join("i"),
     };
-    std::fs::write(&files.data, vec![3; bytes]).unwrap();
+    std::fs::write(&files.data, content(bytes)).unwrap();
     let index = [0, bytes as u64].map(u64::to_be_bytes).concat();
     std::fs::write(&files.index, index).unwrap();
     let output = crate::files::open_for_test(&files);
@@ -38,7 +52,16 @@ fn rig(bytes: usize) -> Rig {
 }
 
 /// A request for all of it, with buffers for `buffers` pages.
-fn job(rig: &Rig, buffers: usize, reader_verifies: bool, takes_pipes: bool) -> ServeJob {
+fn job(rig: &Rig, buffers: usize, reader_verifies: bool, pipes: bool) -> ServeJob {
+    job_of(
+        rig,
+        &vec![PAGE_BYTES; buffers],
+        reader_verifies,
+        sources(pipes),
+    )
+}
+
+fn job_of(rig: &Rig, buffers: &[usize], reader_verifies: bool, sources: WriteSources) -> ServeJob {
     let id = OutputId {
         shuffle_id: 1,
         map_id: 2,
@@ -50,21 +73,21 @@ fn job(rig: &Rig, buffers: usize, reader_verifies: bool, takes_pipes: bool) -> S
         end_reduce: 1.into(),
         piece: 0.into(),
     };
-    let buffer = RemoteBuffer {
+    let buffer = |bytes: &usize| RemoteBuffer {
         key: 1.into(),
         offset: 0.into(),
-        length: (PAGE_BYTES as u32).into(),
+        length: (*bytes as u32).into(),
         reserved: 0.into(),
     };
     let fetch = Fetch {
         deadline_ms: 1_000,
         writes_only: true,
         reader_verifies,
-        buffers: vec![buffer; buffers],
+        buffers: buffers.iter().map(buffer).collect(),
         blocks: vec![block],
     };
     let account = Account::new();
-    let mut job = ServeJob::new(1, QuotaKey::known(7), account, fetch, takes_pipes).unwrap();
+    let mut job = ServeJob::new(1, QuotaKey::known(7), account, fetch, sources).unwrap();
     job.answers.insert(id, Ok(Arc::clone(&rig.output)));
     job.may_lease(true);
     job
@@ -81,7 +104,7 @@ fn filled(turn: JobTurn) -> Vec<FilledBuffer> {
 }
 
 fn is_piped(buffer: &FilledBuffer) -> bool {
-    matches!(buffer.source, FilledSource::Pipe(_))
+    matches!(buffer.source, WriteSource::Pipe(_))
 }
 
 #[test]
@@ -93,7 +116,7 @@ fn only_what_the_reader_verifies_is_piped() {
         assert_eq!(first.len(), TURN_BUFFERS);
         for buffer in &first {
             assert_eq!(is_piped(buffer), verifies && takes);
-            assert_eq!(buffer.written.sum().is_none(), verifies && takes);
+            assert_eq!(buffer.written.sum().is_none(), verifies);
         }
         // Little bytes are copied by less work.
         let last = filled(job.turn(&rig.memory, Sleep::May));
@@ -157,4 +180,131 @@ fn a_file_that_was_cut_breaks_the_turn_before_anything_is_sent() {
     // Its identity shows it, before the read would.
     assert!(matches!(job.turn(&rig.memory, Sleep::May), JobTurn::Cold));
     assert!(job.wants_files());
+}
+
+/// Caches these chunks of the output.
+fn cache(rig: &Rig, chunks: &[u64]) {
+    let region = rig.output.region().unwrap();
+    for chunk in chunks {
+        assert!(rig.memory.cache.prefetch(region, *chunk).unwrap());
+    }
+}
+
+/// Returns whether each part of a buffer is in a page of the chunk cache, after a check of its bytes.
+fn parts_in_cache(rig: &Rig, buffer: &FilledBuffer, expected: &[u8]) -> Vec<bool> {
+    let parts = buffer.source.parts();
+    let bytes: Vec<&[u8]> = parts.iter().map(WritePart::bytes).collect();
+    assert!(bytes.concat() == expected);
+    let sum = buffer.written.sum();
+    assert!(sum.is_none_or(|sum| sum == crc32c(expected)));
+    let region = rig.output.region().unwrap();
+    let chunks = (0..region.bytes().div_ceil(CHUNK_BYTES)).filter_map(|chunk| {
+        let guard = rig.memory.cache.get(region.id(), chunk)?;
+        Some(guard.page().start())
+    });
+    let pages: Vec<_> = chunks.collect();
+    let is_cached = |part: &WritePart| pages.contains(&part.memory.lease().start());
+    parts.iter().map(is_cached).collect()
+}
+
+#[test]
+fn what_is_cached_is_sent_from_its_pages() {
+    let bytes = 5 * PAGE_BYTES;
+    let (rig, content) = (rig(bytes), content(bytes));
+    cache(&rig, &[0, 2, 3]);
+    let held = rig.memory.pool.counters().leased_bytes;
+    let buffers = [100_000, PAGE_BYTES, PAGE_BYTES];
+    let mut job = job_of(&rig, &buffers, false, sources(false));
+    let filled = filled(job.turn(&rig.memory, Sleep::May));
+    let mut at = 0;
+    let mut of_cache = Vec::new();
+    for buffer in &filled {
+        let length = buffer.written.length.get() as usize;
+        of_cache.push(parts_in_cache(&rig, buffer, &content[at..at + length]));
+        at += length;
+    }
+    // To 100,000; to 362,144, over the end of chunk 0; to 624,288, over that of 1.
+    let expected = [vec![true], vec![true, false], vec![false, true]];
+    assert_eq!(of_cache, expected);
+    let more = rig.memory.pool.counters().leased_bytes - held;
+    assert!(
+        more <= 2 * PAGE_BYTES as u64,
+        "{more} bytes for what is not cached"
+    );
+    drop(filled);
+    assert_eq!(rig.memory.pool.counters().leased_bytes, held);
+}
+
+#[test]
+fn a_write_has_no_more_parts_than_its_connection_takes() {
+    let bytes = 2 * PAGE_BYTES;
+    let (rig, content) = (rig(bytes), content(bytes));
+    cache(&rig, &[0, 1]);
+    for (parts, expected) in [(1, vec![false]), (2, vec![true, true])] {
+        let sources = WriteSources {
+            parts,
+            ..sources(false)
+        };
+        let mut job = job_of(&rig, &[PAGE_BYTES - 50_000, PAGE_BYTES], false, sources);
+        let filled = filled(job.turn(&rig.memory, Sleep::May));
+        let from = PAGE_BYTES - 50_000;
+        let second = &content[from..from + PAGE_BYTES];
+        assert_eq!(parts_in_cache(&rig, &filled[1], second), expected);
+    }
+}
+
+/// Neither an eviction nor a shortage takes a page whose bytes are on their way.
+#[test]
+fn a_page_stays_until_its_bytes_have_left() {
+    let bytes = 2 * PAGE_BYTES;
+    let (rig, content) = (rig(bytes), content(bytes));
+    cache(&rig, &[0, 1]);
+    let sent = filled(job(&rig, 1, false, false).turn(&rig.memory, Sleep::May));
+    assert_eq!(rig.memory.cache.unguarded_bytes(), PAGE_BYTES as u64);
+    assert_eq!(rig.memory.cache.release(usize::MAX), 1, "the other one");
+    assert_eq!(rig.memory.cache.release(usize::MAX), 0);
+    let parts = sent[0].source.parts();
+    assert!(parts.len() == 1 && parts[0].bytes() == &content[..PAGE_BYTES]);
+    // The arena wants it, so it does not stay in the cache.
+    drop(sent);
+    assert_eq!(rig.memory.cache.counters().cached_chunks, 0);
+    assert_eq!(rig.memory.cache.counters().pages_released, 2);
+}
+
+/// A peer that takes no bytes keeps few pages of the cache from the others, and still gets all bytes.
+#[test]
+fn a_peer_that_has_half_its_share_gets_copies() {
+    let bytes = 8 * PAGE_BYTES;
+    let (rig, content) = (rig(bytes), content(bytes));
+    cache(&rig, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    // A thirty-second of 64 MiB is eight pages.
+    let mut job = job(&rig, 8, false, false);
+    let mut sent = filled(job.turn(&rig.memory, Sleep::May));
+    job.may_lease(true);
+    sent.extend(filled(job.turn(&rig.memory, Sleep::May)));
+    let pages = sent.iter().zip(content.chunks(PAGE_BYTES));
+    let of_cache: Vec<bool> = pages
+        .flat_map(|(buffer, page)| parts_in_cache(&rig, buffer, page))
+        .collect();
+    let expected = [true, true, true, true, false, false, false, false];
+    assert_eq!(of_cache, expected);
+}
+
+/// What a device takes from memory, and its reader verifies, is not read by its server.
+#[test]
+fn only_what_a_device_sends_to_a_reader_that_verifies_has_no_sum() {
+    let rig = rig(2 * PAGE_BYTES);
+    cache(&rig, &[0]);
+    for verifies in [false, true] {
+        for by_device in [false, true] {
+            let sources = WriteSources {
+                by_device,
+                ..sources(false)
+            };
+            let mut job = job_of(&rig, &[PAGE_BYTES; 2], verifies, sources);
+            for buffer in filled(job.turn(&rig.memory, Sleep::May)) {
+                assert_eq!(buffer.written.sum().is_none(), verifies && by_device);
+            }
+        }
+    }
 }

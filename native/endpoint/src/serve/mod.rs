@@ -4,8 +4,8 @@
 //! fills pages for a few remote buffers (a *turn*), the progress thread posts the writes, and so on
 //! until the bytes are out. Only one thread has the job at a time, so it needs no lock, and only I/O
 //! threads wait for a disk: a small job whose bytes are in memory is done at once, without the detour.
-//! What lies in the chunk cache as a whole is not sent at all: the client is offered to read it
-//! ([`offer`](offer::offer)).
+//! What lies in the chunk cache is sent from its pages ([`content`]). With `RegionMode::Optimistic` a reply
+//! that lies there as a whole is not sent at all: the client is offered to read it ([`offer`](offer::offer)).
 
 mod budget;
 mod content;

@@ -40,16 +40,12 @@ pub(super) fn offer(
         return None;
     }
     let mut slices = Vec::new();
-    for (output, range) in content.ranges() {
-        let (mut at, end) = (range.offset, range.offset + range.length);
-        while at < end {
-            if slices.len() == max {
-                return None;
-            }
-            let length = (end - at).min(CHUNK_BYTES - at % CHUNK_BYTES) as u32;
-            slices.push(slice(memory, output, at, length, sleep)?);
-            at += u64::from(length);
+    for piece in content.pieces(total) {
+        if slices.len() == max {
+            return None;
         }
+        let length = piece.length as u32;
+        slices.push(slice(memory, piece.output, piece.offset, length, sleep)?);
     }
     Some(slices)
 }

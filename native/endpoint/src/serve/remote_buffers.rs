@@ -1,12 +1,11 @@
 //! The buffers of a client that a fetch may still write into.
 
 use crate::limits::{MAX_BUFFERS_HELD, TURN_BUFFERS};
-use faro_fabric::FilePipe;
-use faro_pool::{Lease, PAGE_BYTES};
+use faro_fabric::WriteSource;
+use faro_pool::PAGE_BYTES;
 use faro_wire::message::{RemoteBuffer, WrittenBuffer};
 use faro_wire::WireError;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Buffers in the order in which they are filled.
 #[derive(Default)]
@@ -16,15 +15,9 @@ pub(super) struct RemoteBuffers {
     next: u32,
 }
 
-/// The bytes for one buffer of the client.
-pub(crate) enum FilledSource {
-    Lease(Arc<Lease>),
-    Pipe(FilePipe),
-}
-
 /// What was filled for one buffer of the client.
 pub(crate) struct FilledBuffer {
-    pub(crate) source: FilledSource,
+    pub(crate) source: WriteSource,
     pub(crate) target: RemoteBuffer,
     pub(crate) written: WrittenBuffer,
 }
@@ -67,17 +60,12 @@ impl RemoteBuffers {
         next.map(|target| u64::from(target.length.get()))
     }
 
-    /// Uses the next buffer for the first `length` bytes of `source`, whose checksum is `sum` if there is one.
-    pub(super) fn fill(
-        &mut self,
-        source: FilledSource,
-        length: usize,
-        sum: Option<u32>,
-    ) -> Option<FilledBuffer> {
+    /// Uses the next buffer for the bytes of `source`, whose checksum is `sum` if there is one.
+    pub(super) fn fill(&mut self, source: WriteSource, sum: Option<u32>) -> Option<FilledBuffer> {
         let target = self.waiting.pop_front()?;
         let written = WrittenBuffer {
             buffer: self.next.into(),
-            length: (length as u32).into(),
+            length: (source.length() as u32).into(),
             crc: sum.unwrap_or(0).into(),
             unsummed: u32::from(sum.is_none()).into(),
         };

@@ -5,7 +5,7 @@ use super::exposed::ExposedPages;
 use super::job::{JobTurn, ServeJob};
 use super::memory_queue::MemoryQueue;
 use super::offer::ResidentSlice;
-use super::remote_buffers::{FilledBuffer, FilledSource};
+use super::remote_buffers::FilledBuffer;
 use super::served_fetches::{ServedFetch, ServedFetches};
 use super::stage::{Buffers, PermittedStep, Stage};
 use super::work::ReturnedWork;
@@ -14,11 +14,11 @@ use crate::counters::EndpointCounters;
 use crate::limits::{
     BUSY_RETRY, MAX_BUFFERS_HELD, MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER, WRITE_WINDOW,
 };
-use crate::memory::{Memory, NoLease, Staging};
+use crate::memory::{Memory, NoLease};
 use crate::net::{ClosedConnection, EncodedMessage, Inbox, MessageSource, Net, ProgressService};
 use crate::schedule::ServerQueue;
 use crossbeam_channel::Receiver;
-use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome, PipeWrite, RemoteRange, Write};
+use faro_fabric::{CloseReason, ConnectionId, EndpointId, Outcome, RemoteRange, Write};
 use faro_sync::{clock, HashMap};
 use faro_wire::message::{
     DataWritten, Failed, FailureCode, Fetch, MoreBuffers, ToClient, ToServer, WrittenBuffer,
@@ -101,8 +101,8 @@ impl ServeService {
         let wanted = Duration::from_millis(u64::from(fetch.deadline_ms));
         let idle_timeout = wanted.min(self.longest_wait);
         let account = self.memory.account_of(endpoint);
-        let takes_pipes = net.takes_pipes(connection);
-        let job = match ServeJob::new(serial, peer, account, fetch, takes_pipes) {
+        let sources = net.write_sources(connection);
+        let job = match ServeJob::new(serial, peer, account, fetch, sources) {
             Ok(job) => Box::new(job),
             Err(error) => {
                 self.fetches.abandon(endpoint, bytes);
@@ -112,12 +112,7 @@ impl ServeService {
         let due = self.schedule.submit(endpoint, serial, now);
         let (stage, at_once) = match due.contains(&serial) {
             true => (Stage::running(), Some(job)),
-            false => {
-                if self.memory.staging == Staging::Planned {
-                    self.io.prefetch_for(&job);
-                }
-                (Stage::Queued(job), None)
-            }
+            false => (Stage::Queued(job), None),
         };
         let entry = ServedFetch {
             connection,
@@ -396,29 +391,15 @@ impl ServeService {
                 offset: buffer.target.offset.get(),
                 length: buffer.target.length.get(),
             };
-            match buffer.source {
-                FilledSource::Lease(source) => {
-                    let write = Write {
-                        token,
-                        source,
-                        offset: 0,
-                        length: buffer.written.length.get() as usize,
-                        target,
-                        immediate: None,
-                        // A buffer is filled once.
-                        last: true,
-                    };
-                    net.write(connection, write);
-                }
-                FilledSource::Pipe(pipe) => {
-                    let write = PipeWrite {
-                        token,
-                        pipe,
-                        target,
-                    };
-                    net.write_pipe(connection, write);
-                }
-            }
+            let write = Write {
+                token,
+                source: buffer.source,
+                target,
+                immediate: None,
+                // A buffer is filled once.
+                last: true,
+            };
+            net.write(connection, write);
         }
         self.schedule.posted(entry.endpoint, count);
         buffers
@@ -565,7 +546,7 @@ impl ProgressService for ServeService {
     }
 
     fn tick(&mut self, net: &mut Net, now: Instant) {
-        self.memory.look_again();
+        self.memory.cache.look_again();
         // Bytes of a peer may have become free on another fabric, and its share may have grown.
         self.starved.all_have_room();
         self.begin_starved();

@@ -24,11 +24,11 @@ impl TurnBuffer {
     }
 }
 
-/// Places for the next buffers of one job.
+/// RankPlaces for the next buffers of one job.
 pub(super) struct TurnMemory {
     /// Account of the bytes on their way to the peer.
     account: Arc<Account>,
-    /// Places for the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
+    /// RankPlaces for the next buffers, in order. A turn that has none takes memory of the arena only if it `may_lease`.
     reserved: VecDeque<TurnBuffer>,
     /// A turn may take memory of the arena: none waits for it.
     may_lease: bool,
@@ -49,6 +49,16 @@ impl TurnMemory {
     /// Allows or forbids a turn to take memory of the arena beyond what is reserved.
     pub(super) fn may_lease(&mut self, may: bool) {
         self.may_lease = may;
+    }
+
+    /// Returns the account of the bytes on their way to the peer.
+    pub(super) fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// Returns whether bytes may be sent from the page cache.
+    pub(super) fn pipes(&self) -> bool {
+        self.may_pipe
     }
 
     /// Allows or forbids pipes.
@@ -92,8 +102,10 @@ impl TurnMemory {
         memory: &Memory,
         sleep: Sleep,
     ) -> Result<Option<TurnBuffer>, PoolError> {
-        let reserved = self.reserved.pop_front();
-        if let Some(buffer) = reserved.filter(|buffer| buffer.has_room(length)) {
+        // Those of buffers that were sent from the chunk cache are left over.
+        let fits = |buffer: &TurnBuffer| buffer.has_room(length);
+        let reserved = self.reserved.iter().position(fits);
+        if let Some(buffer) = reserved.and_then(|at| self.reserved.remove(at)) {
             return Ok(Some(buffer));
         }
         if !self.may_lease {
@@ -109,8 +121,8 @@ impl TurnMemory {
     }
 
     /// Keeps a lease that was not filled for the next buffer.
-    pub(super) fn keep(&mut self, lease: Lease) {
-        self.reserved.push_front(TurnBuffer::Lease(lease));
+    pub(super) fn keep(&mut self, lease: Option<Lease>) {
+        self.reserved.extend(lease.map(TurnBuffer::Lease));
     }
 
     /// Returns what is reserved.

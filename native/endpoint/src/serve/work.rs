@@ -6,7 +6,6 @@ use crate::files::{Catalog, Output};
 use crate::memory::Memory;
 use crate::net::Inbox;
 use crossbeam_channel::Sender;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A job and the progress thread that it returns to.
@@ -26,13 +25,8 @@ pub(crate) enum ReturnedWork {
 /// The next task of a thread.
 pub(super) enum Task {
     JobTurn(Work),
-    /// Bring chunks of an output into the chunk cache. `evict` says whether others may be evicted
-    /// for them.
-    Prefetch {
-        output: Arc<Output>,
-        chunks: Range<u64>,
-        evict: bool,
-    },
+    /// Bring an output into the chunk cache.
+    Prefetch(Arc<Output>),
     Stop,
 }
 

@@ -45,8 +45,7 @@ fn a_map_output_that_is_registered_as_a_whole(fabric: FabricChoice) {
 }
 
 /// Reads several map outputs, with as many requests at a time as a reduce task has. On-demand
-/// registration is left out: rxe of Linux 7.2 copies wrongly out of such a region where a READ
-/// begins within a page.
+/// registration is left out: rxe copies wrong bytes out of such a region (decision 009).
 fn many_map_outputs_that_are_registered_as_a_whole(fabric: FabricChoice) {
     let server = Server::start(Config {
         regions: RegionMode::Pinned,

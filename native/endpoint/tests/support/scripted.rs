@@ -5,6 +5,7 @@ use crate::by_hand::fabric_by_hand;
 use faro_endpoint::FabricChoice;
 use faro_fabric::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, Message, OwnIdentity, RemoteRange, Write,
+    WriteSource,
 };
 use faro_pool::{Pool, Purpose, PAGE_BYTES};
 use faro_secure::Protection;
@@ -77,9 +78,7 @@ impl Stage {
         let (source, length) = (Arc::new(lease), bytes.len());
         let write = Write {
             token: 0,
-            source,
-            offset: 0,
-            length,
+            source: WriteSource::part(source, 0, length),
             target,
             immediate: None,
             last: false,

@@ -15,9 +15,21 @@ pub fn endpoints(fabric: FabricChoice, count: usize) -> Vec<Arc<Endpoint>> {
 
 /// Makes a team of `ranks` members, dealt out to the endpoints in turn.
 pub fn team(endpoints: &[Arc<Endpoint>], ranks: usize) -> Vec<Team> {
-    let members: Vec<TeamMember> = (0..ranks)
-        .map(|rank| endpoints[rank % endpoints.len()].member().unwrap())
-        .collect();
+    team_in_racks(endpoints, ranks, |_| String::new())
+}
+
+/// Makes a team of members in racks, by rank.
+pub fn team_in_racks(
+    endpoints: &[Arc<Endpoint>],
+    ranks: usize,
+    rack: impl Fn(usize) -> String,
+) -> Vec<Team> {
+    let member = |rank: usize| {
+        let mut member = endpoints[rank % endpoints.len()].member().unwrap();
+        member.set_rack(&rack(rank));
+        member
+    };
+    let members: Vec<TeamMember> = (0..ranks).map(member).collect();
     let ids: Vec<Vec<u8>> = members.iter().map(TeamMember::bootstrap_id).collect();
     members
         .into_iter()

@@ -3,6 +3,11 @@
 //! In a small group, each member sums one part, which all others send to it, and then sends the sum
 //! to all others: two steps, 2(g-1)/g arrays sent by each member, fan-in g-1. A ring moves the same
 //! bytes in 2(g-1) steps; `full` uses it to avoid a fan-in of N-1.
+//!
+//! A grid of m rows and k columns has the two steps of its rows around those of its columns, which
+//! have a k-th of the array: 2(N-1)/N arrays sent by each member, the least that is possible, in four
+//! steps with k-1 + m-1 partners. A rank beyond the grid sends one array, and the members of its row
+//! 1/k more than the others. All ranks together send 2(N-1) arrays, whatever N is.
 
 use super::grid_shape;
 
@@ -14,8 +19,6 @@ pub struct Part {
 }
 
 impl Part {
-    const WHOLE: Part = Part { index: 0, of: 1 };
-
     /// Returns the elements of this part in an array of `len`. Parts with the same `of` are
     /// disjoint and cover the array.
     pub fn range(self, len: usize) -> std::ops::Range<usize> {
@@ -92,32 +95,27 @@ impl Plan {
         Plan::new(divisors, group_steps(groups).into())
     }
 
-    /// Returns the plan for the rows, then the columns, of the grid of [`grid_shape`]. Each rank
-    /// beyond the grid first sends its values to one rank of the grid, and finally gets the sums
-    /// back.
+    /// Returns the plan of the grid of [`grid_shape`]: the sums of each row are scattered over its
+    /// members, and each of these parts over its column; then the columns gather, and the rows. A
+    /// rank beyond the grid takes part in one row's first and last step: each member of the row gets
+    /// the part that it sums, and returns the sum.
     pub(super) fn grid(ranks: usize) -> Plan {
         let (rows, columns) = grid_shape(ranks);
         let inside = rows * columns;
-        let along: Vec<Vec<usize>> = (0..rows)
-            .map(|r| (r * columns..(r + 1) * columns).collect())
-            .collect();
-        let across: Vec<Vec<usize>> = (0..columns)
-            .map(|c| (0..rows).map(|r| r * columns + c).collect())
-            .collect();
-        let (mut fold, mut unfold) = (Step::default(), Step::default());
-        for extra in inside..ranks {
-            let proxy = extra - inside;
-            fold.transfers
-                .push(transfer(extra, proxy, Part::WHOLE, Action::Add));
-            unfold
-                .transfers
-                .push(transfer(proxy, extra, Part::WHOLE, Action::Replace));
+        let (mut along, mut across) = (SharedSums::default(), SharedSums::default());
+        for row in 0..rows {
+            let beyond = Some(inside + row).filter(|rank| *rank < ranks);
+            for column in 0..columns {
+                let summer = row * columns + column;
+                let of_row = (row * columns..(row + 1) * columns).chain(beyond);
+                along.add(summer, of_row, part(column, columns));
+                // The parts of a column's members make up the column's part of the rows.
+                let of_column = (0..rows).map(|row| row * columns + column);
+                across.add(summer, of_column, part(column * rows + row, inside));
+            }
         }
-        let mut steps = vec![fold];
-        steps.extend(group_steps(&along));
-        steps.extend(group_steps(&across));
-        steps.push(unfold);
-        Plan::new(vec![ranks as u32; ranks], steps)
+        let steps = [along.reduce, across.reduce, across.share, along.share];
+        Plan::new(vec![ranks as u32; ranks], steps.into())
     }
 
     /// Returns the plan for reduce-scatter and all-gather around one ring.
@@ -134,6 +132,20 @@ impl Plan {
         Plan::new(vec![n as u32; n], reduce.chain(gather).collect())
     }
 
+    /// Returns the same plan with `ranks[i]` in the place of rank i. All ranks must be in the same sums.
+    pub(super) fn of_ranks(self, ranks: &[u32]) -> Plan {
+        let rank = |at: u32| ranks[at as usize];
+        let placed = |t: Transfer| Transfer {
+            from: rank(t.from),
+            to: rank(t.to),
+            ..t
+        };
+        let steps = self.steps.into_iter().map(|step| Step {
+            transfers: step.transfers.into_iter().map(placed).collect(),
+        });
+        Plan::new(self.divisors, steps.collect())
+    }
+
     /// Returns a plan without the empty steps.
     fn new(divisors: Vec<u32>, mut steps: Vec<Step>) -> Plan {
         steps.retain(|s| !s.transfers.is_empty());
@@ -147,21 +159,31 @@ impl Plan {
 /// Returns the two steps of groups: all members send part j to the group's j-th member, which then
 /// sends the sum to all.
 fn group_steps(groups: &[Vec<usize>]) -> [Step; 2] {
-    let (mut reduce, mut share) = (Step::default(), Step::default());
+    let mut sums = SharedSums::default();
     for group in groups {
         for (j, &summer) in group.iter().enumerate() {
-            let part = part(j, group.len());
-            for &other in group.iter().filter(|&&other| other != summer) {
-                reduce
-                    .transfers
-                    .push(transfer(other, summer, part, Action::Add));
-                share
-                    .transfers
-                    .push(transfer(summer, other, part, Action::Replace));
-            }
+            sums.add(summer, group.iter().copied(), part(j, group.len()));
         }
     }
-    [reduce, share]
+    [sums.reduce, sums.share]
+}
+
+/// Two steps: parts go to the ranks that sum them, and the sums go back.
+#[derive(Default)]
+struct SharedSums {
+    reduce: Step,
+    share: Step,
+}
+
+impl SharedSums {
+    /// Adds a part that `summer`, one of `members`, sums for all of them.
+    fn add(&mut self, summer: usize, members: impl Iterator<Item = usize>, part: Part) {
+        for other in members.filter(|other| *other != summer) {
+            let (reduce, share) = (&mut self.reduce.transfers, &mut self.share.transfers);
+            reduce.push(transfer(other, summer, part, Action::Add));
+            share.push(transfer(summer, other, part, Action::Replace));
+        }
+    }
 }
 
 fn part(index: usize, of: usize) -> Part {

@@ -3,7 +3,7 @@
 //! The queue's memory is reused, so that a write costs no allocation.
 
 use super::outgoing::{Descriptor, DeviceOperation, Frame, FrameTail, SendCompletion};
-use crate::{FilePipe, Outcome};
+use crate::{FilePipe, Outcome, MAX_PARTS};
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
@@ -54,7 +54,7 @@ impl Outbound {
         let (mut used, mut total, mut skip) = (0, 0, self.sent);
         let (mut descriptor, mut before_pipe) = (None, false);
         for frame in &self.frames {
-            if used + 2 > SLICES {
+            if used + 1 + MAX_PARTS > SLICES {
                 break;
             }
             if frame.descriptor.is_some() && skip == 0 {
@@ -63,7 +63,7 @@ impl Outbound {
                 }
                 descriptor = frame.descriptor.as_ref();
             }
-            for part in [frame.inline(), frame.tail.bytes()] {
+            for part in frame.slices() {
                 let cut = skip.min(part.len());
                 skip -= cut;
                 let part = &part[cut..];
@@ -151,7 +151,7 @@ impl Outbound {
             if matches!(frame.tail, FrameTail::Work(_)) || filled == buffer.len() {
                 break;
             }
-            for part in [frame.inline(), frame.tail.bytes()] {
+            for part in frame.slices() {
                 let cut = skip.min(part.len());
                 skip -= cut;
                 let took = (part.len() - cut).min(buffer.len() - filled);

@@ -1,9 +1,7 @@
-//! One frame to send: an inline head (header, and a small body or the head of a payload) and at most
-//! one run of bytes behind it: a message's body, or part of a lease, which is sent from where it
-//! lies.
+//! One frame to send: an inline head (header, and a small body or the head of a payload) and the bytes
+//! behind it: a message's body, or parts of leases, which are sent from where they lie.
 
-use crate::{FilePipe, Outcome, RemoteRange, Write};
-use faro_pool::Lease;
+use crate::{FilePipe, Outcome, RemoteRange, Write, WritePart, WriteSource};
 use faro_wire::{crc32c, header::HEADER_BYTES, FrameHeader};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -19,11 +17,7 @@ pub(crate) type Descriptor = Arc<dyn AsFd + Send + Sync>;
 pub(crate) enum FrameTail {
     Nothing,
     Bytes(Vec<u8>),
-    Lease {
-        source: Arc<Lease>,
-        offset: usize,
-        length: usize,
-    },
+    Parts(Vec<WritePart>),
     /// Bytes of files, which this process never sees. Only on connections that send no records.
     Pipe {
         pipe: FilePipe,
@@ -155,20 +149,33 @@ impl Frame {
     pub(super) fn inline(&self) -> &[u8] {
         &self.head[..self.inline]
     }
+
+    /// Returns the frame's bytes in slices, at most `MAX_PARTS` behind the inline ones.
+    #[inline]
+    pub(super) fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let tail = (0..).map_while(|at| self.tail.slice(at));
+        std::iter::once(self.inline()).chain(tail)
+    }
 }
 
 impl FrameTail {
-    /// Returns the tail of all that `pipe` holds.
-    pub(crate) fn pipe(pipe: FilePipe) -> Self {
-        let length = pipe.held();
-        Self::Pipe { pipe, length }
+    /// Returns the tail of what a write sends.
+    pub(crate) fn of(source: WriteSource) -> Self {
+        match source {
+            WriteSource::Parts(parts) => Self::Parts(parts),
+            WriteSource::Pipe(pipe) => {
+                let length = pipe.held();
+                Self::Pipe { pipe, length }
+            }
+        }
     }
 
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Nothing | Self::Work(_) => 0,
             Self::Bytes(bytes) => bytes.len(),
-            Self::Lease { length, .. } | Self::Pipe { length, .. } => *length,
+            Self::Parts(parts) => parts.iter().map(|part| part.length).sum(),
+            Self::Pipe { length, .. } => *length,
         }
     }
 
@@ -176,20 +183,17 @@ impl FrameTail {
     pub(super) fn bytes_held(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::Nothing | Self::Work(_) | Self::Lease { .. } | Self::Pipe { .. } => 0,
+            Self::Nothing | Self::Work(_) | Self::Parts(_) | Self::Pipe { .. } => 0,
         }
     }
 
+    /// Returns the slice at that place in the tail; a pipe has none.
     #[inline]
-    pub(super) fn bytes(&self) -> &[u8] {
+    fn slice(&self, at: usize) -> Option<&[u8]> {
         match self {
-            Self::Nothing | Self::Work(_) | Self::Pipe { .. } => &[],
-            Self::Bytes(bytes) => bytes,
-            Self::Lease {
-                source,
-                offset,
-                length,
-            } => &source.bytes()[*offset..offset + length],
+            Self::Bytes(bytes) if at == 0 => Some(bytes),
+            Self::Parts(parts) => parts.get(at).map(WritePart::bytes),
+            Self::Bytes(_) | Self::Nothing | Self::Work(_) | Self::Pipe { .. } => None,
         }
     }
 }

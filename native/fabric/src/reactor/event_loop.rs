@@ -15,7 +15,7 @@ use crate::session::operations::{self, NotExposed};
 use crate::session::state::FabricShared;
 use crate::{
     CloseReason, ConnectionId, Event, Exposure, Fabric, FabricError, FabricKind, Identity, Message,
-    OwnIdentity, PipeWrite, Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write,
+    OwnIdentity, Read, RejectedPost, RemoteRange, RevokeStatus, Waker, Write, WriteSources,
 };
 use faro_pool::Lease;
 use faro_secure::Protection;
@@ -272,16 +272,8 @@ where
         operations::write(self.table.open(connection), connection, write)
     }
 
-    fn takes_pipes(&mut self, connection: ConnectionId) -> bool {
-        operations::takes_pipes(self.table.open(connection))
-    }
-
-    fn write_pipe(
-        &mut self,
-        connection: ConnectionId,
-        write: PipeWrite,
-    ) -> Result<(), RejectedPost<PipeWrite>> {
-        operations::write_pipe(self.table.open(connection), connection, write)
+    fn write_sources(&mut self, connection: ConnectionId) -> WriteSources {
+        operations::write_sources(self.table.open(connection))
     }
 
     fn read(&mut self, connection: ConnectionId, read: Read) -> Result<(), RejectedPost<Read>> {

@@ -1,14 +1,14 @@
 //! The caller's operations on an open connection: messages, writes, reads and exposures.
 
 use super::connection::{Common, FabricConnection};
-use super::payload;
 use super::state::PendingRead;
 use super::transport::{Datapath, ExposeError};
 use crate::frame::outgoing::{Frame, SendCompletion};
 use crate::{
-    CloseReason, ConnectionId, Exposure, Message, PipeWrite, Read, RejectedPost, RemoteRange, Write,
+    CloseReason, ConnectionId, Exposure, Message, Read, RejectedPost, RemoteRange, Write,
+    WriteSources,
 };
-use faro_wire::header::{MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES};
+use faro_wire::header::MAX_MESSAGE_BYTES;
 
 /// An open connection with the state that it shares; `None` if it is not open.
 pub(crate) type OpenConnection<'a, D> = Option<(&'a mut FabricConnection<D>, &'a mut Common<D>)>;
@@ -21,12 +21,22 @@ pub(crate) enum NotExposed {
     Broken(Exposure, CloseReason),
 }
 
-/// Returns the limit that a write exceeds: the protocol's, or the end of its source.
-fn too_large(write: &Write) -> Option<u64> {
-    let room = write.source.capacity().saturating_sub(write.offset);
-    let limit = room.min(MAX_PAYLOAD_BYTES as usize);
-    let starts_beyond = write.offset > write.source.capacity();
-    (write.length > limit || starts_beyond).then_some(limit as u64)
+/// See [`crate::Fabric::write_sources`].
+pub(crate) fn write_sources<D: Datapath>(open: OpenConnection<'_, D>) -> WriteSources {
+    match open {
+        Some((open, common)) => sources(open, common),
+        // No write goes there.
+        None => WriteSources::FRAMES,
+    }
+}
+
+fn sources<D: Datapath>(open: &mut FabricConnection<D>, common: &mut Common<D>) -> WriteSources {
+    // Records are sealed in memory.
+    if open.sends_records() {
+        return WriteSources::FRAMES;
+    }
+    let (_, driver, state) = open.parts(common);
+    driver.write_sources(state)
 }
 
 /// See [`crate::Fabric::write`].
@@ -35,44 +45,17 @@ pub(crate) fn write<D: Datapath>(
     connection: ConnectionId,
     write: Write,
 ) -> Result<(), RejectedPost<Write>> {
-    if let Some(limit) = too_large(&write) {
-        return Err(RejectedPost::TooLarge(write, limit));
-    }
     let Some((open, common)) = open else {
         return Err(RejectedPost::NotConnected(write, connection));
     };
+    if let Err(limit) = sources(open, common).check(&write.source) {
+        return Err(RejectedPost::TooLarge(write, limit));
+    }
     let (mut cx, driver, state) = open.parts(common);
-    if !cx.admit(write.length) {
+    if !cx.admit(write.source.length()) {
         return Err(RejectedPost::Full(write));
     }
     driver.post_write(&mut cx, state, write);
-    Ok(())
-}
-
-/// See [`crate::Fabric::takes_pipes`].
-pub(crate) fn takes_pipes<D: Datapath>(open: OpenConnection<'_, D>) -> bool {
-    open.is_some_and(|(open, _)| has_pipes(open))
-}
-
-fn has_pipes<D: Datapath>(connection: &FabricConnection<D>) -> bool {
-    // Records are sealed in memory.
-    D::TAKES_PIPES && !connection.sends_records()
-}
-
-/// See [`crate::Fabric::write_pipe`].
-pub(crate) fn write_pipe<D: Datapath>(
-    open: OpenConnection<'_, D>,
-    connection: ConnectionId,
-    write: PipeWrite,
-) -> Result<(), RejectedPost<PipeWrite>> {
-    let Some((open, common)) = open.filter(|(open, _)| has_pipes(open)) else {
-        return Err(RejectedPost::NotConnected(write, connection));
-    };
-    let mut cx = open.context(&mut common.shared);
-    if !cx.admit(write.pipe.held()) {
-        return Err(RejectedPost::Full(write));
-    }
-    payload::post_pipe(&mut cx, write);
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind;
 use crate::frame::outgoing::{Frame, FrameTail, SendCompletion};
 use crate::frame::payload::PayloadKind;
-use crate::{CloseReason, Outcome, PipeWrite, RemoteRange, Write};
+use crate::{CloseReason, Outcome, RemoteRange, Write, WritePart};
 use faro_wire::{kind, WireError};
 use zerocopy::IntoBytes;
 
@@ -63,31 +63,11 @@ pub(crate) fn on_frame(
 
 /// Queues a write.
 pub(crate) fn post_write(cx: &mut Context<'_>, write: Write) {
-    let tail = FrameTail::Lease {
-        source: write.source,
-        offset: write.offset,
-        length: write.length,
-    };
-    push_write(cx, write.token, write.target, write.immediate, tail);
-}
-
-/// Queues a write of what a pipe holds.
-pub(crate) fn post_pipe(cx: &mut Context<'_>, write: PipeWrite) {
-    let tail = FrameTail::pipe(write.pipe);
-    push_write(cx, write.token, write.target, None, tail);
-}
-
-fn push_write(
-    cx: &mut Context<'_>,
-    token: u64,
-    target: RemoteRange,
-    immediate: Option<u16>,
-    tail: FrameTail,
-) {
     let sequence = cx.next_sequence();
-    let head = WriteHead::new(target.key, target.offset, immediate);
+    let head = WriteHead::new(write.target.key, write.target.offset, write.immediate);
+    let tail = FrameTail::of(write.source);
     let ends = SendCompletion::Write {
-        token,
+        token: write.token,
         sequence,
         bytes: tail.length(),
         outcome: Outcome::Done,
@@ -177,11 +157,11 @@ fn serve_read(
             let offset = offset as usize;
             (
                 DONE,
-                FrameTail::Lease {
-                    source,
+                FrameTail::Parts(vec![WritePart {
+                    memory: source,
                     offset,
                     length,
-                },
+                }]),
             )
         }
         None => {

@@ -8,6 +8,7 @@ use crate::frame::inbound::Sink;
 use crate::frame::kinds::TransportKind;
 use crate::{
     CloseReason, ConnectionId, Exposure, FabricError, FabricKind, RemoteRange, RevokeStatus, Write,
+    WriteSources,
 };
 use faro_pool::Lease;
 use faro_wire::WireError;
@@ -83,8 +84,6 @@ pub(crate) trait Datapath: Transport {
     type CloseState: Send;
     /// Bytes of the buffer that frames are received into.
     const STAGING_BYTES: usize;
-    /// Bytes of files can go from a pipe to a socket of this fabric.
-    const TAKES_PIPES: bool = false;
 
     /// Handles the head of a payload of `length` bytes (only for kinds of `BodyShape::Headed`).
     fn on_head(
@@ -107,6 +106,10 @@ pub(crate) trait Datapath: Transport {
         body: &[u8],
     ) -> Result<(), CloseReason>;
 
+    /// See [`crate::Fabric::write_sources`]; for a connection whose bytes are in the clear.
+    fn write_sources(&self, _state: &Self::State) -> WriteSources {
+        WriteSources::FRAMES
+    }
     /// Queues a write that was admitted.
     fn post_write(&mut self, cx: &mut Context<'_>, state: &mut Self::State, write: Write);
     /// Queues a read that was admitted and is listed among the session's.

@@ -6,12 +6,10 @@ use super::slabs::PeerMapping;
 use crate::frame::bodies::{Layout, SlabReply, SlabRequest};
 use crate::frame::outgoing::Frame;
 use crate::session::context::Context;
-use crate::CloseReason;
-use faro_pool::Lease;
+use crate::{CloseReason, WriteSource};
 use faro_wire::{kind, WireError};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use zerocopy::IntoBytes;
 
 /// Slabs of one peer that are mapped: 64 GiB.
@@ -24,7 +22,7 @@ pub(super) struct UnackedWrite {
     pub(super) sequence: u64,
     pub(super) token: u64,
     pub(super) bytes: usize,
-    pub(super) source: Arc<Lease>,
+    pub(super) source: WriteSource,
 }
 
 /// A read that waits for a mapping.

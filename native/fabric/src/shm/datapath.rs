@@ -17,9 +17,9 @@ use crate::session::exposure::ByKey;
 use crate::session::transport::{Datapath, ExposeError, Holder, Transport};
 use crate::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, FabricError, FabricKind, Outcome,
-    RemoteRange, RevokeStatus, Write,
+    RemoteRange, RevokeStatus, Write, WriteSource, WriteSources,
 };
-use faro_pool::{Lease, Pool};
+use faro_pool::Pool;
 use faro_wire::kind;
 use mio::net::UnixListener;
 use std::io;
@@ -111,7 +111,7 @@ impl Driver for Shm {
 
 impl Datapath for Shm {
     type Kind = ShmKind;
-    type CloseState = Vec<Arc<Lease>>;
+    type CloseState = Vec<WriteSource>;
     /// Room for about 56 references, each to up to 256 KiB that are copied in one turn.
     const STAGING_BYTES: usize = 4 << 10;
 
@@ -142,7 +142,7 @@ impl Datapath for Shm {
         cx: &mut Context<'_>,
         peer: ShmPeer,
         _told: bool,
-    ) -> Option<Vec<Arc<Lease>>> {
+    ) -> Option<Vec<WriteSource>> {
         let connection = cx.connection;
         let sources: Vec<_> = peer
             .unacked
@@ -160,19 +160,31 @@ impl Datapath for Shm {
         (!sources.is_empty()).then_some(sources)
     }
 
+    /// A reference names one place.
+    fn write_sources(&self, _peer: &ShmPeer) -> WriteSources {
+        WriteSources {
+            parts: 1,
+            ..WriteSources::FRAMES
+        }
+    }
+
     fn post_write(&mut self, cx: &mut Context<'_>, peer: &mut ShmPeer, write: Write) {
-        debug_assert!(self.files.has(&write.source), "a lease of another pool");
+        let Some(part) = write.source.parts().first() else {
+            return debug_assert!(false, "`write_sources` does not allow it");
+        };
+        let source = part.memory.lease();
+        debug_assert!(self.files.has(source), "a lease of another pool");
         // Before the reference, so that the target has the slab when the reference comes.
-        peer.announce(cx, &self.files, write.source.slab());
+        peer.announce(cx, &self.files, source.slab());
         let sequence = cx.next_sequence();
         let reference = WriteRef {
             key: write.target.key.into(),
             offset: write.target.offset.into(),
             immediate: u32::from(write.immediate.unwrap_or(0)).into(),
             has_immediate: u32::from(write.immediate.is_some()).into(),
-            source_slab: write.source.slab().into(),
-            source_offset: (write.source.offset() + write.offset as u32).into(),
-            length: (write.length as u32).into(),
+            source_slab: source.slab().into(),
+            source_offset: (source.offset() + part.offset as u32).into(),
+            length: (part.length as u32).into(),
             reserved: 0.into(),
         };
         cx.push(Frame::small(
@@ -183,7 +195,7 @@ impl Datapath for Shm {
         peer.unacked.push_back(UnackedWrite {
             sequence,
             token: write.token,
-            bytes: write.length,
+            bytes: part.length,
             source: write.source,
         });
     }

@@ -9,7 +9,7 @@ use crate::session::carrier::Carrier;
 use crate::session::context::Context;
 use crate::session::payload;
 use crate::session::transport::{Datapath, Transport};
-use crate::{CloseReason, FabricError, FabricKind, RemoteRange, Write};
+use crate::{CloseReason, FabricError, FabricKind, RemoteRange, Write, WriteSources};
 use mio::net::TcpStream;
 use std::io;
 
@@ -38,7 +38,6 @@ impl Datapath for Tcp {
     type CloseState = ();
     /// Many small frames per system call.
     const STAGING_BYTES: usize = 64 << 10;
-    const TAKES_PIPES: bool = true;
 
     fn on_head(
         &mut self,
@@ -64,6 +63,13 @@ impl Datapath for Tcp {
 
     fn on_closed(&mut self, _cx: &mut Context<'_>, _state: (), _told: bool) -> Option<()> {
         None
+    }
+
+    fn write_sources(&self, _state: &()) -> WriteSources {
+        WriteSources {
+            pipes: true,
+            ..WriteSources::FRAMES
+        }
     }
 
     fn post_write(&mut self, cx: &mut Context<'_>, _state: &mut (), write: Write) {

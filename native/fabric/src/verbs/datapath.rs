@@ -16,7 +16,7 @@ use crate::session::state::{ConnectionPhase, FabricShared};
 use crate::session::transport::{Datapath, ExposeError, HandshakeStep, Holder, Transport};
 use crate::{
     CloseReason, ConnectionId, Exposure, FabricError, FabricKind, Outcome, RemoteRange,
-    RevokeStatus, Write,
+    RevokeStatus, Write, WriteSources,
 };
 use faro_pool::Lease;
 use faro_secure::Protection;
@@ -148,6 +148,15 @@ impl Datapath for Verbs {
         }
     }
 
+    fn write_sources(&self, link: &QueuePairLink) -> WriteSources {
+        let pieces = link.as_ref().map_or(1, |made| made.queue.pieces());
+        WriteSources {
+            parts: pieces,
+            pipes: false,
+            by_device: true,
+        }
+    }
+
     fn post_write(&mut self, cx: &mut Context<'_>, _link: &mut QueuePairLink, write: Write) {
         if self.protection == Protection::Sealed {
             return payload::post_write(cx, write);
@@ -156,7 +165,7 @@ impl Datapath for Verbs {
         let ends = SendCompletion::Write {
             token: write.token,
             sequence,
-            bytes: write.length,
+            bytes: write.source.length(),
             outcome: Outcome::Done,
         };
         let work = DeviceOperation::Write(sequence, write);

@@ -1,7 +1,7 @@
 //! Turns the write or read at the head of a session's queue into a work request, once the peer's
 //! announcements cover it.
 
-use super::device::{WorkOperation, WorkRequest};
+use super::device::{MemoryPieces, WorkOperation, WorkRequest};
 use super::driver::{device_is_lost, Verbs};
 use super::frames::{AccessQuery, Immediate};
 use super::queue_pair::{AccessQuestion, PendingWork, QueuePairConnection};
@@ -10,6 +10,7 @@ use crate::frame::bodies::DONE;
 use crate::frame::outgoing::{DeviceOperation, Frame};
 use crate::session::context::Context;
 use crate::{Event, Outcome, RemoteRange};
+use faro_pool::Lease;
 use faro_wire::kind;
 use std::io;
 use zerocopy::IntoBytes;
@@ -35,7 +36,7 @@ pub(super) fn post_work(
     let (sequence, range, writes) = match work {
         DeviceOperation::Write(sequence, write) => {
             // The bytes that are written, not those that may be.
-            let length = write.length as u32;
+            let length = write.source.length() as u32;
             let range = RemoteRange {
                 length,
                 ..write.target
@@ -97,29 +98,37 @@ pub(super) fn post_work(
     let Some(context) = &mut driver.context else {
         return Err(io::Error::other(device_is_lost()));
     };
-    let local = match work {
-        DeviceOperation::Write(_, write) => Some(context.keys(&write.source)),
-        DeviceOperation::Read(sequence, _) if range.length > 0 => cx
-            .session
-            .reads
-            .get(sequence)
-            .map(|read| context.keys(&read.target)),
-        // Nothing for a device to do.
-        DeviceOperation::Read(..) => None,
+    let mut memory = MemoryPieces::default();
+    let mut add = |lease: &Lease, offset: usize, length: u32| {
+        let keys = context.keys(lease).map_err(io::Error::other)?;
+        memory.add(keys.address + offset as u64, length, keys.lkey);
+        Ok::<(), io::Error>(())
     };
-    let local = local.transpose().map_err(io::Error::other)?;
+    match work {
+        DeviceOperation::Write(_, write) => {
+            for part in write.source.parts() {
+                add(part.memory.lease(), part.offset, part.length as u32)?;
+            }
+        }
+        DeviceOperation::Read(sequence, _) => {
+            if let Some(read) = cx.session.reads.get(sequence) {
+                add(&read.target, 0, range.length)?;
+            }
+        }
+    }
     let Some((work, _)) = cx.session.outbound.take_work() else {
         return Ok(TransmitStep::Went);
     };
-    let Some(local) = local else {
+    // Nothing for a device to do.
+    if !writes && range.length == 0 {
         if let Some(read) = cx.session.reads.remove(&sequence) {
             cx.read_ended(read, Outcome::Done);
         }
         return Ok(TransmitStep::Went);
-    };
+    }
     let id = send_id(cx.connection.0, queue_pair.next_number());
     let (address, rkey) = (buffer.address + range.offset, buffer.rkey);
-    let (operation, offset, posted) = match work {
+    let (operation, posted) = match work {
         DeviceOperation::Write(_, write) => {
             let immediate = Immediate {
                 slot: buffer.slot,
@@ -136,10 +145,10 @@ pub(super) fn post_work(
             let posted = PendingWork::Write {
                 token: write.token,
                 key: range.key,
-                bytes: write.length,
+                bytes: write.source.length(),
                 _source: write.source,
             };
-            (operation, write.offset, posted)
+            (operation, posted)
         }
         DeviceOperation::Read(..) => {
             queue_pair.access.posted(range.key, false);
@@ -147,16 +156,14 @@ pub(super) fn post_work(
                 sequence,
                 key: range.key,
             };
-            (WorkOperation::Read { address, rkey }, 0, posted)
+            (WorkOperation::Read { address, rkey }, posted)
         }
     };
     queue_pair.posted.push_back(posted);
     batch.push(WorkRequest {
         id,
         operation,
-        address: local.address + offset as u64,
-        length: range.length,
-        lkey: local.lkey,
+        memory,
         signaled: false,
         inline: false,
     });
@@ -173,7 +180,7 @@ fn refused(cx: &mut Context<'_>) {
         }
         Some((DeviceOperation::Write(_, write), _)) => {
             cx.shared.counters.writes_refused_by_peer += 1;
-            cx.retire(write.length);
+            cx.retire(write.source.length());
             let connection = cx.connection;
             cx.event(Event::WriteEnded {
                 connection,

@@ -1,6 +1,6 @@
 //! One connection's queue pair: its segments, credits and pending work requests.
 
-use super::device::{QueuePair, ReceiveRequest, Remote, VerbsError, VerbsOptions};
+use super::device::{MemoryPieces, QueuePair, ReceiveRequest, Remote, VerbsError, VerbsOptions};
 use super::exposed_buffers::ExposedBuffers;
 use super::frames::SEGMENT_BYTES;
 use super::rdma_context::RdmaContext;
@@ -9,7 +9,7 @@ use super::ring_share::{needed_for_update, RingShare, SegmentUse, SENDS, SMALLES
 use super::segment::Segment;
 use super::work_id::receive_id;
 use crate::frame::outbound::Outbound;
-use faro_pool::Lease;
+use crate::WriteSource;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub(super) enum PendingWork {
         token: u64,
         key: u64,
         bytes: usize,
-        _source: Arc<Lease>,
+        _source: WriteSource,
     },
     /// A read; its target is with the session's reads.
     Read { sequence: u64, key: u64 },
@@ -219,9 +219,7 @@ impl QueuePairConnection {
             let segment = self.receives.get(*number as usize)?.as_ref()?;
             Some(ReceiveRequest {
                 id: receive_id(connection, *number),
-                address: segment.address,
-                length: SEGMENT_BYTES as u32,
-                lkey: segment.lkey,
+                memory: MemoryPieces::one(segment.address, SEGMENT_BYTES as u32, segment.lkey),
             })
         };
         let requests: Vec<_> = self.spent.iter().filter_map(request).collect();

@@ -1,6 +1,6 @@
 //! Fills segments with frames and credits, in clear or as sealed records, and turns them into SENDs.
 
-use super::device::{WorkOperation, WorkRequest};
+use super::device::{MemoryPieces, WorkOperation, WorkRequest};
 use super::frames::{SegmentHead, SEALED_HEAD, SEGMENT_BYTES, SEGMENT_HEAD, SEGMENT_ROOM};
 use super::queue_pair::{PendingWork, QueuePairConnection};
 use super::segment::Segment;
@@ -116,9 +116,7 @@ fn post_segment(
     batch.push(WorkRequest {
         id: send_id(connection, number),
         operation: WorkOperation::Send,
-        address: segment.address,
-        length,
-        lkey: segment.lkey,
+        memory: MemoryPieces::one(segment.address, length, segment.lkey),
         signaled: false,
         inline: length <= queue_pair.queue.inline_bytes(),
     });

@@ -4,7 +4,7 @@ use faro_conformance::{TestConnector, WELCOME_FRAME_BYTES};
 use faro_fabric::tcp::{Bounds, TcpConfig, TcpFabric};
 use faro_fabric::{
     CloseReason, ConnectionId, EndpointId, Event, Exposure, Fabric, Identity, Message, OwnIdentity,
-    RemoteRange, RevokeStatus, Write,
+    RemoteRange, RevokeStatus, Write, WriteSource,
 };
 use faro_pool::{Pool, Purpose};
 use faro_secure::Protection;
@@ -205,9 +205,7 @@ impl Stage {
         source.bytes_mut().fill(seed);
         let write = Write {
             token: 1,
-            source: Arc::new(source),
-            offset: 0,
-            length: 4096,
+            source: WriteSource::part(Arc::new(source), 0, 4096),
             target: range,
             immediate: None,
             last: false,

@@ -4,6 +4,7 @@
 //! round waits, it asks Java several times a second whether to continue: Spark interrupts the
 //! thread of a task that it kills.
 
+use super::handles;
 use super::heap_array::{Doubles, Floats};
 use crate::args;
 use crate::throw::{EntryResult, Failure, TypedErrors};
@@ -12,7 +13,6 @@ use jni::objects::{JByteBuffer, JClass, JDoubleArray, JFloatArray, JObject};
 use jni::sys::{jboolean, jint, jlong};
 use jni::{jni_sig, jni_str, Env, EnvUnowned};
 use std::cell::RefCell;
-use std::sync::TryLockError;
 
 /// `TeamNative.reduce`.
 #[allow(
@@ -37,8 +37,15 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
     cancelled: JObject<'local>,
 ) {
     env.with_env(|env| -> EntryResult<()> {
-        let held = super::team(team)?;
-        let round = settings(mode, group, epoch, operation, fail_on_nan, timeout_millis)?;
+        let held = handles::team(team as u64)?;
+        let round = settings(
+            mode,
+            group,
+            epoch as u64,
+            operation,
+            fail_on_nan,
+            timeout_millis,
+        )?;
         if values.is_null() || cancelled.is_null() {
             return Err(Failure::Argument("values or cancelled is null".to_owned()));
         }
@@ -46,14 +53,7 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
             let text = format!("{length} values from position {offset}");
             return Err(Failure::Argument(text));
         };
-        let mut team = match held.team.try_lock() {
-            Ok(team) => team,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => {
-                let text = "another thread runs a round of this team";
-                return Err(Failure::State(text.to_owned()));
-            }
-        };
+        let mut team = held.for_a_round()?;
         let raw = values.as_raw();
         match storage {
             0 => {
@@ -94,21 +94,21 @@ pub extern "system" fn Java_io_faro_collective_TeamNative_reduce<'local>(
     .resolve::<TypedErrors>();
 }
 
-/// Returns the round that Java's codes describe (`Mode`, `TeamNative`).
-fn settings(
-    mode: jint,
-    group: jint,
-    epoch: jlong,
-    operation: jint,
-    fail_on_nan: jboolean,
-    timeout_millis: jlong,
+/// Returns the round that the callers' codes describe (`Mode`, `TeamNative`, python/faro/collective.py).
+pub(super) fn settings(
+    mode: i32,
+    group: i32,
+    epoch: u64,
+    operation: i32,
+    fail_on_nan: bool,
+    timeout_millis: i64,
 ) -> EntryResult<Round> {
     Ok(Round {
         grouping: match mode {
             1 => Grouping::DsSync {
                 group: u32::try_from(group)
                     .map_err(|_| Failure::Argument(format!("group size {group}")))?,
-                epoch: epoch as u64,
+                epoch,
             },
             2 => Grouping::Grid,
             3 => Grouping::Full,

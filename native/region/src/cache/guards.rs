@@ -9,7 +9,8 @@ use faro_sync::atomic::Ordering;
 use faro_sync::lock;
 use std::sync::Arc;
 
-/// A resident chunk. It is not evicted while the guard lives.
+/// A resident chunk. It is not evicted, and its page stays, while the guard lives. If the arena was refused a page
+/// meanwhile, the guard gives this one back.
 pub struct ReadGuard {
     pub(super) cache: Arc<ChunkCache>,
     pub(super) page: Arc<Lease>,
@@ -45,7 +46,18 @@ impl ReadGuard {
 
 impl Drop for ReadGuard {
     fn drop(&mut self) {
-        lock(&self.cache.state).table.release(self.slot);
+        let cache = &self.cache;
+        let mut state = lock(&cache.state);
+        state.table.release(self.slot);
+        cache.note_held(&state);
+        // Besides this guard only the cache has it: no other reader, and no fabric that shows it to peers.
+        let is_last = Arc::strong_count(&self.page) == 2;
+        if is_last && cache.is_exhausted() && state.give_page(self.slot, &cache.versions) {
+            cache.pages_held.fetch_sub(1, Ordering::Relaxed);
+            cache.counts.pages_released.fetch_add(1, Ordering::Relaxed);
+            cache.look_again();
+        }
+        // The page returns to the arena after this, without the lock.
     }
 }
 
@@ -73,6 +85,7 @@ impl FillGuard {
         let cache = Arc::clone(&self.cache);
         let mut state = lock(&cache.state);
         state.table.publish(self.slot, length);
+        cache.note_held(&state);
         // There are versions, because `begin_fill` began one. No reader accepts an odd one.
         let version = cache.versions.word(self.slot).map_or(1, publish);
         debug_assert!(is_stable(version), "`begin_fill` began a version");

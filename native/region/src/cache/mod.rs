@@ -1,13 +1,14 @@
 //! The chunk cache: fills and evicts chunks in pages of the arena, and reads regions through it.
 //!
 //! One lock guards table, pages and admission. It is held for lookups, but not while bytes are
-//! copied, a file is read or a checksum is computed. Bytes are copied under a `ReadGuard`, which
+//! copied, a file is read or a checksum is computed. Bytes are copied or sent under a `ReadGuard`, which
 //! keeps the chunk from being evicted, and filled under a `FillGuard`, which keeps all others out
 //! of the slot. Peers have neither and use versions.
 //!
 //! Slots get pages from the arena one by one, as long as less than three quarters of the arena are
 //! taken. After that, chunks are evicted for others (`state`). A caller that the arena refuses calls
-//! `release`, which returns the pages of the least used chunks.
+//! `release`, which returns the pages of the least used chunks; where guards hold all, the next that ends returns its
+//! own.
 
 mod counters;
 mod guards;
@@ -26,7 +27,7 @@ use crate::version::Version;
 use crate::{RegionError, RegionId, MAX_SLOTS};
 use counters::Counts;
 use faro_pool::{Lease, Pool, PAGE_BYTES};
-use faro_sync::atomic::{AtomicU64, Ordering};
+use faro_sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use faro_sync::{lock, Mutex};
 use state::{CacheState, FillCause};
 use std::sync::Arc;
@@ -39,6 +40,11 @@ pub struct ChunkCache {
     versions: Versions,
     /// Number of slots that have a page. Changed only under the lock of `state`.
     pages_held: AtomicU64,
+    /// Number of slots whose chunk a guard holds. Changed only under the lock of `state`.
+    guarded: AtomicU64,
+    /// `release` found no page, and `look_again` was not called since. Set only under the lock of `state`, so that a
+    /// guard that ends knows that its page is wanted.
+    exhausted: AtomicBool,
     counts: Counts,
 }
 
@@ -59,6 +65,8 @@ impl ChunkCache {
             state: Mutex::new(CacheState::new(slots)),
             versions: Versions::new(slots),
             pages_held: AtomicU64::new(0),
+            guarded: AtomicU64::new(0),
+            exhausted: AtomicBool::new(false),
             counts: Counts::default(),
         }))
     }
@@ -77,10 +85,11 @@ impl ChunkCache {
         has_memory.then(|| self.versions.constant())
     }
 
-    /// Returns the chunk, if it is in a slot. It stays there until the guard is dropped.
+    /// Returns the chunk, if it is in a slot; this is a use of it. It stays there until the guard is dropped.
     pub fn get(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<ReadGuard> {
         let mut state = lock(&self.state);
         let slot = state.table.acquire((id, chunk))?;
+        self.counts.resident.fetch_add(1, Ordering::Relaxed);
         self.guard(&state, slot)
     }
 
@@ -105,10 +114,14 @@ impl ChunkCache {
     }
 
     /// Returns up to `pages` pages to the arena, those of the least used chunks first. Pages that
-    /// peers may read stay. Returns their number.
+    /// peers may read stay, and those that guards hold. Returns their number. If it is none, the next
+    /// guard that ends returns its page.
     pub fn release(&self, pages: usize) -> usize {
         let mut state = lock(&self.state);
         let freed = state.take_pages(pages, &self.versions);
+        if freed.is_empty() {
+            self.exhausted.store(true, Ordering::Relaxed);
+        }
         let held = self
             .pages_held
             .fetch_sub(freed.len() as u64, Ordering::Relaxed);
@@ -120,9 +133,27 @@ impl ChunkCache {
         freed.len()
     }
 
-    /// Returns the bytes of the pages that slots have.
-    pub fn page_bytes(&self) -> u64 {
-        self.pages_held.load(Ordering::Relaxed) * PAGE_BYTES as u64
+    /// Returns whether `release` found no page and nothing has changed since: it would go over all slots for
+    /// nothing.
+    pub fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Relaxed)
+    }
+
+    /// Lets `release` be called again, because time has passed or pages were revoked.
+    pub fn look_again(&self) {
+        self.exhausted.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns the bytes of the pages that slots have and no guard holds.
+    pub fn unguarded_bytes(&self) -> u64 {
+        let [held, guarded] = [&self.pages_held, &self.guarded].map(|n| n.load(Ordering::Relaxed));
+        held.saturating_sub(guarded) * PAGE_BYTES as u64
+    }
+
+    /// Called under the lock of `state` when the number of slots with readers may have changed.
+    fn note_held(&self, state: &CacheState) {
+        self.guarded
+            .store(state.table.held_slots() as u64, Ordering::Relaxed);
     }
 
     /// Returns the addresses of up to `max` pages that `release` could release if no fabric showed
@@ -188,6 +219,7 @@ impl ChunkCache {
 
     /// Returns the guard of a slot that the table has just acquired for a read.
     fn guard(self: &Arc<Self>, state: &CacheState, slot: Slot) -> Option<ReadGuard> {
+        self.note_held(state);
         if state.prefetched[slot] {
             self.counts.prefetch_hits.fetch_add(1, Ordering::Relaxed);
         }

@@ -21,20 +21,13 @@ pub enum Sleep {
 }
 
 impl ChunkCache {
-    /// Fills a slot with a chunk before a read asks for it; may sleep. `evict` allows
-    /// evicting another chunk for it. Returns `false` if a slot has it or is being filled with it, or
-    /// if there is no slot for it.
+    /// Fills a slot with a chunk before a read asks for it; may sleep. It evicts no other chunk. Returns
+    /// `false` if a slot has it or is being filled with it, or if there is no slot for it.
     ///
     /// # Errors
     /// Returns the error of reading the file.
-    pub fn prefetch(
-        self: &Arc<Self>,
-        region: &Region,
-        chunk: u64,
-        evict: bool,
-    ) -> io::Result<bool> {
-        let ahead = FillCause::Prefetch { evict };
-        Ok(self.fill(region, chunk, ahead)?.is_some())
+    pub fn prefetch(self: &Arc<Self>, region: &Region, chunk: u64) -> io::Result<bool> {
+        Ok(self.fill(region, chunk, FillCause::Prefetch)?.is_some())
     }
 
     /// Fills the front of `out` with the bytes of `region` from `offset`, and returns their number.

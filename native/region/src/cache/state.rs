@@ -13,8 +13,8 @@ pub(super) enum FillCause {
     Demand,
     /// Reads ask for the chunk often. A chunk that is asked for less may be evicted for it.
     Often { accesses: u16 },
-    /// A read will ask for the chunk. `evict` allows evicting another chunk for it.
-    Prefetch { evict: bool },
+    /// A read will ask for the chunk. No other chunk is evicted for it.
+    Prefetch,
 }
 
 pub(super) struct CacheState {
@@ -64,7 +64,7 @@ impl CacheState {
     /// Returns a slot to be filled with the chunk; its version must change. Returns `None` if a slot
     /// has the chunk or is being filled with it, or if `cause` justifies no slot.
     pub(super) fn slot_to_fill(&mut self, chunk: Chunk, cause: FillCause) -> Option<Slot> {
-        if cause == (FillCause::Prefetch { evict: false }) && !self.table.has_room() {
+        if cause == FillCause::Prefetch && !self.table.has_room() {
             return None;
         }
         let (found, prefetched) = match cause {
@@ -72,7 +72,7 @@ impl CacheState {
             FillCause::Often { accesses } => {
                 (self.table.begin_fill_if_worth(chunk, accesses), false)
             }
-            FillCause::Prefetch { .. } => (self.table.begin_fill(chunk), true),
+            FillCause::Prefetch => (self.table.begin_fill(chunk), true),
         };
         let slot = match found {
             Ok(slot) => slot,
@@ -101,6 +101,16 @@ impl CacheState {
             pages[slot].take()
         });
         taken.collect()
+    }
+
+    /// Takes the page away from a slot that has no readers, and changes its version. Returns whether it did.
+    pub(super) fn give_page(&mut self, slot: Slot, versions: &Versions) -> bool {
+        let gives = self.table.take_page(slot);
+        if gives {
+            versions.begin(slot);
+            self.pages[slot] = None;
+        }
+        gives
     }
 
     /// Returns the addresses of up to `max` pages that `take_pages` could take if no fabric showed

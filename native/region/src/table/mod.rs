@@ -12,8 +12,8 @@
 //!               abandon              forget
 //! ```
 //! A resident slot with readers is neither evicted nor emptied: if its chunk is forgotten, the last
-//! reader empties it. Local readers hold a slot while they copy. Remote readers do not; they
-//! compare versions instead.
+//! reader empties it. Local readers hold a slot while they copy, or while a device sends from it. Remote
+//! readers do not; they compare versions instead.
 //!
 //! `clock` chooses the slot whose chunk is evicted.
 //!
@@ -60,6 +60,8 @@ pub struct Table {
     without_page: Vec<Slot>,
     /// Number of chunks that were evicted since the start.
     evictions: u64,
+    /// Number of slots with readers.
+    held: usize,
 }
 
 impl Table {
@@ -72,6 +74,7 @@ impl Table {
             empty: Vec::new(),
             without_page: (0..slots).rev().collect(),
             evictions: 0,
+            held: 0,
         }
     }
 
@@ -82,6 +85,7 @@ impl Table {
         if entry.state != SlotState::Resident {
             return None;
         }
+        self.held += usize::from(entry.readers == 0);
         entry.readers += 1;
         entry.referenced = true;
         entry.accesses = entry.accesses.saturating_add(1);
@@ -99,7 +103,11 @@ impl Table {
         let entry = &mut self.slots[slot];
         debug_assert!(entry.readers > 0, "slot {slot} was released twice");
         entry.readers -= 1;
-        if entry.readers == 0 && entry.chunk.is_none() {
+        if entry.readers > 0 {
+            return;
+        }
+        self.held -= 1;
+        if entry.chunk.is_none() {
             self.make_empty(slot);
         }
     }
@@ -166,6 +174,7 @@ impl Table {
         entry.length = length;
         entry.readers = 1;
         entry.referenced = true;
+        self.held += 1;
     }
 
     /// Empties the slot of `begin_fill`.
@@ -213,6 +222,11 @@ impl Table {
         !self.empty.is_empty()
     }
 
+    /// Returns the number of slots that have readers.
+    pub fn held_slots(&self) -> usize {
+        self.held
+    }
+
     /// Returns the number of slots that have a page and no chunk.
     pub fn empty_slots(&self) -> usize {
         self.empty.len()
@@ -237,15 +251,29 @@ impl Table {
     /// those not used since it came by before the rest. The hand goes round at most once.
     pub fn take_pages(&mut self, max: usize, may: impl Fn(Slot) -> bool) -> Vec<Slot> {
         let taken = self.least_used(max, may);
-        for slot in &taken {
+        self.take(&taken);
+        taken
+    }
+
+    /// Takes the page away from a slot, unless it has readers or is being filled. Returns whether it did.
+    pub fn take_page(&mut self, slot: Slot) -> bool {
+        let entry = &self.slots[slot];
+        let may = entry.is_evictable() || entry.state == SlotState::Empty;
+        if may {
+            self.take(&[slot]);
+        }
+        may
+    }
+
+    fn take(&mut self, slots: &[Slot]) {
+        for slot in slots {
             debug_assert_eq!(self.slots[*slot].readers, 0, "slot {slot} is being read");
             self.remove_chunk(*slot);
             self.slots[*slot].state = SlotState::NoPage;
         }
         self.empty
             .retain(|slot| self.slots[*slot].state == SlotState::Empty);
-        self.without_page.extend(&taken);
-        taken
+        self.without_page.extend(slots);
     }
 
     /// Returns the slots that `take_pages` would take.
@@ -271,6 +299,8 @@ impl Table {
 
     /// Panics if the table contradicts itself. For tests.
     pub fn check(&self) {
+        let has_readers = |entry: &&SlotEntry| entry.readers > 0;
+        assert_eq!(self.held, self.slots.iter().filter(has_readers).count());
         for (chunk, slot) in &self.by_chunk {
             assert_eq!(self.slots[*slot].chunk, Some(*chunk), "slot {slot}");
         }

@@ -56,7 +56,7 @@ impl Network {
         let left = std::mem::take(&mut side.writes);
         let tokens = left.into_iter().map(|(token, _)| token);
         let unsent = unsent.into_iter().filter_map(|post| match post {
-            QueuedPost::Write { token, .. } => Some(token),
+            QueuedPost::Write(write) => Some(write.token),
             QueuedPost::Message(_)
             | QueuedPost::ReadRequest { .. }
             | QueuedPost::ReadReply { .. } => None,

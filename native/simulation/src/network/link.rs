@@ -3,7 +3,7 @@
 use super::pipe::Pipe;
 use crate::core::Time;
 use crate::step::{ConnectionEnd, LinkId};
-use faro_fabric::{ConnectionId, Identity};
+use faro_fabric::{ConnectionId, Identity, WriteSource};
 use faro_pool::Lease;
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,7 +27,7 @@ pub(super) struct SideState {
     /// Posted reads, by token.
     pub(super) reads: BTreeMap<u64, Lease>,
     /// Writes that a device has not reported, with their sources; the oldest is first.
-    pub(super) writes: VecDeque<(u64, std::sync::Arc<Lease>)>,
+    pub(super) writes: VecDeque<(u64, WriteSource)>,
 }
 
 impl SideState {

@@ -2,10 +2,8 @@
 
 use super::Conditions;
 use crate::core::Time;
-use faro_fabric::{Message, RemoteRange};
-use faro_pool::Lease;
+use faro_fabric::{Message, RemoteRange, Write};
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 /// Bytes of a frame without its payload.
 const HEAD_BYTES: usize = 48;
@@ -13,15 +11,7 @@ const HEAD_BYTES: usize = 48;
 /// A post that was not sent yet.
 pub(super) enum QueuedPost {
     Message(Message),
-    Write {
-        token: u64,
-        source: Arc<Lease>,
-        offset: usize,
-        length: usize,
-        target: RemoteRange,
-        immediate: Option<u16>,
-        last: bool,
-    },
+    Write(Write),
     ReadRequest {
         token: u64,
         source: RemoteRange,
@@ -74,7 +64,7 @@ impl QueuedPost {
         HEAD_BYTES
             + match self {
                 Self::Message(message) => message.body.len(),
-                Self::Write { length, .. } => *length,
+                Self::Write(write) => write.source.length(),
                 Self::ReadRequest { .. } => 0,
                 Self::ReadReply { bytes, .. } => bytes.as_ref().map_or(0, Vec::len),
             }

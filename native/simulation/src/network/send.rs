@@ -4,7 +4,9 @@ use super::pipe::{Packet, QueuedPost};
 use super::Network;
 use crate::core::{Core, Time};
 use crate::step::{ConnectionEnd, LinkId, NetworkStep, RunStep};
-use faro_fabric::{ConnectionId, Event, Message, Outcome, Read, RejectedPost, Write};
+use faro_fabric::{
+    ConnectionId, Event, Message, Outcome, Read, RejectedPost, Write, WritePart, WriteSource,
+};
 
 impl Network {
     /// Returns the link of a connection that is open.
@@ -64,15 +66,9 @@ impl Network {
         from: (usize, ConnectionId),
         write: Write,
     ) -> Result<(), RejectedPost<Write>> {
-        let bytes = write.length;
-        self.post(core, from, write, bytes, |write, _| QueuedPost::Write {
-            token: write.token,
-            source: write.source,
-            offset: write.offset,
-            length: write.length,
-            target: write.target,
-            immediate: write.immediate,
-            last: write.last,
+        let bytes = write.source.length();
+        self.post(core, from, write, bytes, |write, _| {
+            QueuedPost::Write(write)
         })
     }
 
@@ -126,16 +122,15 @@ impl Network {
                     let bytes = bytes.map(|bytes| self.on_the_wire(core, bytes));
                     Packet::ReadReply { token, bytes }
                 }
-                QueuedPost::Write {
+                QueuedPost::Write(Write {
                     token,
                     source,
-                    offset,
-                    length,
                     target,
                     immediate,
                     last,
-                } => {
-                    let bytes = source.bytes()[offset..offset + length].to_vec();
+                }) => {
+                    let parts: Vec<&[u8]> = source.parts().iter().map(WritePart::bytes).collect();
+                    let bytes = parts.concat();
                     self.write_left(id, from, token, source);
                     Packet::Write {
                         bytes: self.on_the_wire(core, bytes),
@@ -161,13 +156,7 @@ impl Network {
 
     /// Notes that the bytes of a write have left. A kernel reports the write's end now, a device
     /// when the bytes have arrived.
-    fn write_left(
-        &mut self,
-        id: LinkId,
-        from: ConnectionEnd,
-        token: u64,
-        source: std::sync::Arc<faro_pool::Lease>,
-    ) {
+    fn write_left(&mut self, id: LinkId, from: ConnectionEnd, token: u64, source: WriteSource) {
         let Some(link) = self.links.get_mut(&id) else {
             return;
         };

@@ -10,7 +10,7 @@ use crate::network::{Conditions, ProcessSpeed};
 use crate::outputs::{MapOutputs, Size, UNKNOWN};
 use crate::sim_rng::SimRng;
 use crate::step::PlannedAction;
-use faro_endpoint::{ExchangePolicy, Staging};
+use faro_endpoint::{ExchangePolicy, RegionMode};
 use faro_fabric::FabricKind;
 use faro_wire::BlockId;
 use std::collections::BTreeSet;
@@ -32,7 +32,9 @@ pub(crate) struct PlannedRequest {
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedNode {
     pub(crate) fabrics: Vec<FabricKind>,
-    pub(crate) staging: Staging,
+    /// Outputs are cached when they are committed.
+    pub(crate) stages_outputs: bool,
+    pub(crate) regions: RegionMode,
     pub(crate) pace: ProcessSpeed,
     /// True if a fault of the plan affects it.
     pub(crate) is_disturbed: bool,
@@ -79,7 +81,8 @@ impl RunPlan {
         let fabrics = choices[dice.place(choices.len())].clone();
         let node = PlannedNode {
             fabrics,
-            staging: Staging::OnDemand,
+            stages_outputs: false,
+            regions: RegionMode::Unpinned,
             pace: ProcessSpeed::FAST,
             is_disturbed: false,
         };
@@ -120,7 +123,8 @@ impl RunPlan {
     ) -> Self {
         let node = PlannedNode {
             fabrics: vec![FabricKind::Verbs],
-            staging: Staging::OnDemand,
+            stages_outputs: false,
+            regions: RegionMode::Unpinned,
             pace: ProcessSpeed::FAST,
             is_disturbed: false,
         };

@@ -6,7 +6,7 @@ use super::{RunPlan, MILLI, SECOND};
 use crate::outputs::{MapOutputs, Size};
 use crate::sim_rng::SimRng;
 use crate::step::PlannedAction;
-use faro_endpoint::Staging;
+use faro_endpoint::RegionMode;
 use faro_fabric::FabricKind;
 use faro_wire::BlockId;
 use std::time::Duration;
@@ -202,7 +202,8 @@ fn silent_servers(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
 fn staging(plan: &mut RunPlan, dice: &mut SimRng, outputs: &MapOutputs) {
     let clients = 1 + dice.place(3);
     plan.processes(1 + clients);
-    plan.nodes[0].staging = Staging::OnCommit;
+    plan.nodes[0].stages_outputs = true;
+    plan.nodes[0].regions = dice.one_of(&[RegionMode::Unpinned, RegionMode::Optimistic]);
     let mut at = Duration::ZERO;
     for shuffle in 1..=dice.number(3..9) as u32 {
         let mut maps = Vec::new();

@@ -18,5 +18,5 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let crc = crc32c(&sealed);
     sealed.extend(format!("crc={crc:08x}\n").bytes());
     decoders::card(&sealed);
-    decoders::bootstrap_id(&[b"faro-seat=1:0123456789abcdef\n", &sealed[..]].concat());
+    decoders::bootstrap_id(&[b"faro-seat=2:0123456789abcdef:/row-1\n", &sealed[..]].concat());
 });

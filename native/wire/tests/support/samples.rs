@@ -204,6 +204,7 @@ pub fn command_content() -> CommandReply {
 pub fn bootstrap_id() -> BootstrapId {
     BootstrapId {
         member: 0x0123_4567_89ab_cdef,
+        rack: "/row-1:7".to_owned(),
         card: card(),
     }
 }

@@ -62,15 +62,15 @@ SCENARIOS = [
         declined_because="not Spark's but a io.faro.e2e.OtherClient.*another plug-in",
     ),
     Scenario(
-        "behind-on-commit",
+        "behind-optimistic",
         FEW,
-        {"spark.faro.staging": "onCommit"},
+        {"spark.faro.regions": "optimistic"},
         faro=DECLINED,
         fallback="auto",
         faro_only=True,
         behind="sort",
         tier=CANDIDATE,
-        declined_because="spark.faro.staging=onCommit behind another shuffle manager",
+        declined_because="spark.faro.regions=optimistic behind another shuffle manager",
     ),
     Scenario(
         "behind-bad-values",

@@ -28,10 +28,9 @@ BAD_VALUES = [
     ("spark.faro.port", "70000", "65535"),
     ("spark.faro.port", "http", "65535"),
     ("spark.faro.bindAddress", "no/host", "IP address"),
-    ("spark.faro.regions", "mapped", "unpinned"),
+    ("spark.faro.regions", "mapped", "unpinned, optimistic"),
     # A mode for comparison, which only a jar for research has.
     ("spark.faro.regions", "pinned", "--research"),
-    ("spark.faro.staging", "always", "onCommit"),
     ("spark.faro.reader", "mine", "auto"),
     ("spark.faro.writer", "faro", "auto"),
     ("spark.faro.exchange", "alphabetical", "rotated"),

@@ -6,6 +6,7 @@ use crate::collective::dispatch::Dispatch;
 use crate::collective::members::{unknown_member, Mailbox};
 use crate::collective::pending::Address;
 use crate::collective::CollectiveError;
+use faro_exchange::collective::RankPlaces;
 use faro_pool::{Pool, Purpose, PAGE_BYTES};
 use faro_sync::clock;
 use faro_wire::{BootstrapId, Card};
@@ -19,6 +20,7 @@ pub struct TeamMember {
     card: Card,
     number: u64,
     mailbox: Arc<Mailbox>,
+    rack: String,
     joined: bool,
 }
 
@@ -35,8 +37,14 @@ impl TeamMember {
             card,
             number,
             mailbox,
+            rack: String::new(),
             joined: false,
         })
+    }
+
+    /// Sets the rack that this member is in, which its bootstrap id tells the others.
+    pub fn set_rack(&mut self, rack: &str) {
+        rack.clone_into(&mut self.rack);
     }
 
     /// Returns the encoded id by which the other members reach this one.
@@ -44,6 +52,7 @@ impl TeamMember {
     pub fn bootstrap_id(&self) -> Vec<u8> {
         let id = BootstrapId {
             member: self.number,
+            rack: self.rack.clone(),
             card: self.card.clone(),
         };
         id.encode()
@@ -60,6 +69,7 @@ impl TeamMember {
             return Err(CollectiveError::BadRank { rank, ranks });
         }
         let mut partners = Vec::with_capacity(ranks);
+        let mut racks = Vec::with_capacity(ranks);
         for (rank, bytes) in ids.iter().enumerate() {
             let id = BootstrapId::decode(bytes)
                 .map_err(|source| CollectiveError::BootstrapId { rank, source })?;
@@ -70,6 +80,7 @@ impl TeamMember {
             };
             let name = format!("rank {rank} ({})", id.card.name);
             partners.push(Partner::new(address, name));
+            racks.push(id.rack);
         }
         if partners[rank].address.member != self.number {
             return Err(CollectiveError::NotOurs { rank });
@@ -86,6 +97,8 @@ impl TeamMember {
             mailbox: Arc::clone(&self.mailbox),
             rank,
             partners,
+            places: RankPlaces::of_racks(&racks),
+            stopwatch: None,
             rounds: 0,
             failed: None,
             early: Vec::new(),

@@ -3,6 +3,7 @@
 mod member;
 mod partners;
 mod parts;
+mod slow_members;
 
 pub use member::TeamMember;
 
@@ -11,7 +12,7 @@ use super::members::{Mailbox, MemberEvent, ReplyPath};
 use super::round::{Grouping, NanPolicy, Operation, Round, RoundShape};
 use super::step::MemberStep;
 use super::{Array, CollectiveError};
-use faro_exchange::collective::Plan;
+use faro_exchange::collective::{Plan, RankPlaces, Stopwatch};
 use faro_pool::{Lease, Pool};
 use faro_sync::{clock, HashMap};
 use faro_wire::message::{AbortCause, ClearToSend};
@@ -49,6 +50,9 @@ pub struct Team {
     rank: usize,
     /// All members by rank, this one included.
     partners: Vec<Partner>,
+    places: RankPlaces,
+    /// Measures the rounds in groups, if slow members are to be kept apart.
+    stopwatch: Option<Stopwatch>,
     /// Number of completed rounds.
     rounds: u64,
     failed: Option<CollectiveError>,
@@ -70,6 +74,8 @@ struct RoundRun<'a> {
     next_look: Instant,
     step: usize,
     steps: usize,
+    /// Time when the last partner of the first step had come.
+    met: Option<Instant>,
     /// Chunks that are in a lease already, for partners that get the same ones: by first element.
     staged: HashMap<usize, (Weak<Lease>, u32)>,
 }
@@ -115,20 +121,13 @@ impl Team {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
-        let dispatch = Arc::clone(&self.dispatch);
-        match self.run(array, round, cancelled) {
-            Ok(()) => {
-                self.rounds += 1;
-                dispatch.members.counters.rounds.add(1);
-                Ok(())
-            }
-            Err(error) => {
-                dispatch.members.counters.rounds_failed.add(1);
-                self.leave(&error);
-                self.failed = Some(error.clone());
-                Err(error)
-            }
-        }
+        let looked = self.look_for_slow_members(round, cancelled);
+        let done = looked.and_then(|()| self.run(array, round, cancelled));
+        done.inspect_err(|error| {
+            self.dispatch.members.counters.rounds_failed.add(1);
+            self.leave(error);
+            self.failed = Some(error.clone());
+        })
     }
 
     fn run(
@@ -148,6 +147,7 @@ impl Team {
             next_look: now,
             step: 0,
             steps: plan.steps().len(),
+            met: None,
             staged: HashMap::default(),
         };
         self.refuse_not_numbers(&mut run, "brings")?;
@@ -162,7 +162,11 @@ impl Team {
         self.refuse_not_numbers(
             &mut run,
             "ends (infinities of both signs, or another member's policy) with",
-        )
+        )?;
+        self.note_time(round, &plan, run.met);
+        self.rounds += 1;
+        self.dispatch.members.counters.rounds.add(1);
+        Ok(())
     }
 
     fn plan(&mut self, round: &Round) -> Result<Arc<Plan>, CollectiveError> {
@@ -171,7 +175,7 @@ impl Team {
                 return Ok(Arc::clone(plan));
             }
         }
-        let plan = Arc::new(round.plan(self.partners.len(), self.rounds)?);
+        let plan = Arc::new(round.plan(&self.places, self.rounds)?);
         if !matches!(round.grouping, Grouping::DsSync { .. }) {
             self.exact = Some((round.grouping, Arc::clone(&plan)));
         }
@@ -211,6 +215,9 @@ impl Team {
         loop {
             self.apply(run, &mut step)?;
             self.offer_pages(run, &mut step)?;
+            if run.met.is_none() && step.is_cleared_by_all() {
+                run.met = Some(clock::now());
+            }
             if step.is_done() {
                 return Ok(());
             }

@@ -33,6 +33,8 @@ pub(crate) struct Limits {
     pub(crate) queue_pairs: u32,
     /// Work requests in one queue.
     pub(crate) work_requests: u32,
+    /// Places in memory of one request.
+    pub(crate) pieces: usize,
     /// Completions in one queue.
     pub(crate) cqe: u32,
     /// Maximum number of a peer's reads in flight.
@@ -132,6 +134,7 @@ impl Device {
             limits: Limits {
                 queue_pairs: 0,
                 work_requests: 0,
+                pieces: 0,
                 cqe: 0,
                 reads_in: 0,
                 reads_out: 0,
@@ -253,6 +256,7 @@ impl Device {
         Ok(Limits {
             queue_pairs: attributes.max_qp.max(0) as u32,
             work_requests: attributes.max_qp_wr.max(0) as u32,
+            pieces: attributes.max_sge.max(1) as usize,
             cqe: attributes.max_cqe.max(0) as u32,
             reads_in: reads(attributes.max_qp_rd_atom),
             reads_out: reads(attributes.max_qp_init_rd_atom),

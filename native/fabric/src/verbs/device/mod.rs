@@ -53,4 +53,4 @@ pub(crate) use queue_pair::{Depth, QueuePair, Remote};
 pub(crate) use registration::Registration;
 pub use selection::{BadSelection, DeviceSelection};
 pub(crate) use survey::{survey, DevicePort};
-pub(crate) use work_request::{ReceiveRequest, WorkOperation, WorkRequest};
+pub(crate) use work_request::{MemoryPieces, ReceiveRequest, WorkOperation, WorkRequest};

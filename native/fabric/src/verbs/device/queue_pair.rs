@@ -5,21 +5,23 @@ use super::completion::CompletionQueue;
 use super::context::Device;
 use super::error::VerbsError;
 use super::sys::{
-    ibv_gid, ibv_global_route, ibv_qp, ibv_qp_attr, ibv_qp_init_attr, PostReceive, PostSend,
-    IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QP_ACCESS_FLAGS, IBV_QP_AV,
+    ibv_gid, ibv_global_route, ibv_qp, ibv_qp_attr, ibv_qp_init_attr, ibv_sge, PostReceive,
+    PostSend, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPT_RC, IBV_QP_ACCESS_FLAGS, IBV_QP_AV,
     IBV_QP_DEST_QPN, IBV_QP_MAX_DEST_RD_ATOMIC, IBV_QP_MAX_QP_RD_ATOMIC, IBV_QP_MIN_RNR_TIMER,
     IBV_QP_PATH_MTU, IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_RETRY_CNT, IBV_QP_RNR_RETRY,
     IBV_QP_RQ_PSN, IBV_QP_SQ_PSN, IBV_QP_STATE, IBV_QP_TIMEOUT,
 };
 use super::work_request::{post_in_chains, PostError, ReceiveRequest, WorkRequest};
+use crate::MAX_PARTS;
 use std::ffi::{c_int, c_uint};
 use std::io;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use zerocopy::FromZeros;
 
-/// Bytes that small messages may have inline, if the device can.
-const INLINE_BYTES: u32 = 64;
+/// Bytes that small messages may have inline, if the device can: as many as the places of a request take in its queue. A
+/// FETCH of one block fits.
+const INLINE_BYTES: u32 = (MAX_PARTS * size_of::<ibv_sge>()) as u32;
 /// Code 12 of table 45 in the InfiniBand specification: 0.64 ms before a retry to a receiver that
 /// is not ready.
 const MIN_RNR_TIMER: u8 = 12;
@@ -69,6 +71,7 @@ pub(crate) struct QueuePair {
     post_receive: PostReceive,
     depth: Depth,
     inline_bytes: u32,
+    pieces: usize,
     device: Arc<Device>,
     /// The completion queue of its requests; outlives `queue`.
     _completions: Arc<CompletionQueue>,
@@ -109,15 +112,18 @@ impl QueuePair {
         attributes.qp_type = IBV_QPT_RC;
         attributes.cap.max_send_wr = depth.send;
         attributes.cap.max_recv_wr = depth.receive;
-        attributes.cap.max_send_sge = 1;
+        let mut pieces = limits.pieces.min(MAX_PARTS);
+        attributes.cap.max_send_sge = pieces as u32;
         attributes.cap.max_recv_sge = 1;
         attributes.cap.max_inline_data = INLINE_BYTES;
         // SAFETY: domain and completion queue live as long as the value made here.
         let mut queue =
             unsafe { (device.symbols.create_qp)(device.domain.as_ptr(), &mut attributes) };
         if queue.is_null() {
-            // Some devices have no room for inline bytes.
+            // Some devices have no room for inline bytes, or beside other requests not for as many pieces.
             attributes.cap.max_inline_data = 0;
+            attributes.cap.max_send_sge = 1;
+            pieces = 1;
             // SAFETY: as above.
             queue = unsafe { (device.symbols.create_qp)(device.domain.as_ptr(), &mut attributes) };
         }
@@ -131,6 +137,7 @@ impl QueuePair {
             post_receive,
             depth,
             inline_bytes: attributes.cap.max_inline_data,
+            pieces,
             device: Arc::clone(device),
             _completions: Arc::clone(completions),
         };
@@ -158,6 +165,11 @@ impl QueuePair {
 
     pub(crate) fn inline_bytes(&self) -> u32 {
         self.inline_bytes
+    }
+
+    /// Returns the number of places in memory that a request may have.
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces
     }
 
     fn attributes(state: c_uint) -> ibv_qp_attr {
@@ -263,8 +275,9 @@ impl QueuePair {
         let (post, queue) = (self.post_send, self.queue.as_ptr());
         post_in_chains(requests, |chain| {
             let mut bad = ptr::null_mut();
-            // SAFETY: the queue pair lives; the chain ends in null; it and its pieces are read before
-            // the call returns; what they point to is registered, or copied (inline).
+            // SAFETY: the queue pair lives; the chain ends in null; it and the pieces, which `requests`
+            // has, are read before the call returns and not written; what they point to is registered,
+            // or copied (inline).
             unsafe { post(queue, chain, &mut bad) }
         })
     }

@@ -5,6 +5,7 @@ use super::sys::{
     ibv_recv_wr, ibv_send_wr, ibv_sge, IBV_SEND_INLINE, IBV_SEND_SIGNALED, IBV_WR_RDMA_READ,
     IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
 };
+use crate::MAX_PARTS;
 use std::ffi::{c_int, c_uint};
 use std::io;
 use std::ptr;
@@ -29,14 +30,41 @@ pub(crate) enum WorkOperation {
     },
 }
 
+/// Places in registered memory, in the order of their bytes; at most as many as the queue pair has.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MemoryPieces {
+    pieces: [ibv_sge; MAX_PARTS],
+    used: usize,
+}
+
+impl MemoryPieces {
+    /// Returns one place.
+    pub(crate) fn one(address: u64, length: u32, lkey: u32) -> Self {
+        let mut one = Self::default();
+        one.add(address, length, lkey);
+        one
+    }
+
+    /// Adds a place. No bytes, no piece: some devices refuse a piece of nothing.
+    pub(crate) fn add(&mut self, address: u64, length: u32, lkey: u32) {
+        debug_assert!(self.used < MAX_PARTS);
+        if let Some(piece) = self.pieces.get_mut(self.used).filter(|_| length > 0) {
+            *piece = ibv_sge {
+                addr: address,
+                length,
+                lkey,
+            };
+            self.used += 1;
+        }
+    }
+}
+
 /// A request of this side. The memory stays as it is until its completion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkRequest {
     pub(crate) id: u64,
     pub(crate) operation: WorkOperation,
-    pub(crate) address: u64,
-    pub(crate) length: u32,
-    pub(crate) lkey: u32,
+    pub(crate) memory: MemoryPieces,
     /// Its success makes a completion, which stands for all before it; its failure always does.
     pub(crate) signaled: bool,
     /// The bytes are copied at once; at most `inline_bytes`.
@@ -47,9 +75,7 @@ pub(crate) struct WorkRequest {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReceiveRequest {
     pub(crate) id: u64,
-    pub(crate) address: u64,
-    pub(crate) length: u32,
-    pub(crate) lkey: u32,
+    pub(crate) memory: MemoryPieces,
 }
 
 /// Not all requests were taken.
@@ -62,20 +88,19 @@ pub(crate) struct PostError {
 pub(super) trait LinkedWorkRequest: FromZeros {
     type Request;
 
-    /// Writes all but the place in the chain, and the request's memory into `piece`.
-    fn fill(&mut self, piece: &mut ibv_sge, request: &Self::Request);
+    /// Writes all but the place in the chain. It points to the request, whose memory is read when it is posted.
+    fn fill(&mut self, request: &Self::Request);
 
-    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge);
+    fn join(&mut self, next: *mut Self);
 }
 
 impl LinkedWorkRequest for ibv_send_wr {
     type Request = WorkRequest;
 
-    fn fill(&mut self, piece: &mut ibv_sge, request: &WorkRequest) {
-        *piece = memory(request.address, request.length, request.lkey);
+    fn fill(&mut self, request: &WorkRequest) {
         self.wr_id = request.id;
-        // No bytes, no piece: some devices refuse a piece of nothing.
-        self.num_sge = c_int::from(request.length > 0);
+        self.num_sge = request.memory.used as c_int;
+        self.sg_list = request.memory.pieces.as_ptr().cast_mut();
         let flag = |set: bool, flag: c_uint| if set { flag } else { 0 };
         self.send_flags =
             flag(request.signaled, IBV_SEND_SIGNALED) | flag(request.inline, IBV_SEND_INLINE);
@@ -102,37 +127,27 @@ impl LinkedWorkRequest for ibv_send_wr {
         }
     }
 
-    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge) {
-        (self.next, self.sg_list) = (next, piece);
+    fn join(&mut self, next: *mut Self) {
+        self.next = next;
     }
 }
 
 impl LinkedWorkRequest for ibv_recv_wr {
     type Request = ReceiveRequest;
 
-    fn fill(&mut self, piece: &mut ibv_sge, request: &ReceiveRequest) {
-        *piece = memory(request.address, request.length, request.lkey);
+    fn fill(&mut self, request: &ReceiveRequest) {
         self.wr_id = request.id;
-        self.num_sge = 1;
+        self.num_sge = request.memory.used as c_int;
+        self.sg_list = request.memory.pieces.as_ptr().cast_mut();
     }
 
-    fn join(&mut self, next: *mut Self, piece: *mut ibv_sge) {
-        (self.next, self.sg_list) = (next, piece);
-    }
-}
-
-/// Returns the piece of registered memory that a request names.
-fn memory(address: u64, length: u32, lkey: u32) -> ibv_sge {
-    ibv_sge {
-        addr: address,
-        length,
-        lkey,
+    fn join(&mut self, next: *mut Self) {
+        self.next = next;
     }
 }
 
 /// Calls `post` with chains of at most `CHAIN` requests that end in null, in the order of the requests, until
-/// one is refused. A chain and its pieces of memory live as long as the call. `post` returns what the
-/// library returned.
+/// one is refused. A chain lives as long as the call. `post` returns what the library returned.
 ///
 /// # Errors
 /// What was returned, if it is not 0.
@@ -150,19 +165,18 @@ pub(super) fn post_in_chains<T: LinkedWorkRequest>(
 }
 
 /// Posts at most `N` requests in one call. A single request has its own size, which saves clearing
-/// 4 KiB.
+/// the rest of a chain.
 fn post_chain<T: LinkedWorkRequest, const N: usize>(
     requests: &[T::Request],
     post: &mut impl FnMut(*mut T) -> c_int,
 ) -> Result<(), PostError> {
     let mut chain = <[T; N]>::new_zeroed();
-    let mut pieces = <[ibv_sge; N]>::new_zeroed();
     let mut count = 0;
-    for ((chained, piece), request) in chain.iter_mut().zip(&mut pieces).zip(requests) {
-        chained.fill(piece, request);
+    for (chained, request) in chain.iter_mut().zip(requests) {
+        chained.fill(request);
         count += 1;
     }
-    link(&mut chain[..count], &mut pieces[..count]);
+    link(&mut chain[..count]);
     match VerbsError::check("post", post(chain.as_mut_ptr())) {
         Ok(()) => Ok(()),
         Err(VerbsError::Call { source, .. }) => Err(PostError { source }),
@@ -172,11 +186,11 @@ fn post_chain<T: LinkedWorkRequest, const N: usize>(
     }
 }
 
-/// Makes a chain of an array, each request with its piece of memory.
-fn link<T: LinkedWorkRequest>(chain: &mut [T], pieces: &mut [ibv_sge]) {
+/// Makes a chain of an array.
+fn link<T: LinkedWorkRequest>(chain: &mut [T]) {
     let mut next = ptr::null_mut();
-    for (request, piece) in chain.iter_mut().zip(pieces).rev() {
-        request.join(next, piece);
+    for request in chain.iter_mut().rev() {
+        request.join(next);
         next = request;
     }
 }

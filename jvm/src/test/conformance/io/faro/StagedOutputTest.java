@@ -21,9 +21,9 @@ class StagedOutputTest {
     TestLibrary.load();
   }
 
-  private static Endpoint open(MapOutputs outputs, String staging) throws FaroException {
+  private static Endpoint open(MapOutputs outputs, String regions) throws FaroException {
     return Endpoint.start(EndpointConfig.builder().name("staged").fabric(FabricChoice.TCP)
-        .memoryLimitBytes(64L << 20).set("staging", staging).build(), outputs);
+        .memoryLimitBytes(64L << 20).set("regions", regions).build(), outputs);
   }
 
   private static void append(StagedOutput staged, byte[] bytes) {
@@ -36,7 +36,7 @@ class StagedOutputTest {
   void whatIsStagedIsInTheArena() throws Exception {
     byte[] bytes = MapOutputs.partition(1, 0, 3 * CHUNK_BYTES + 17);
     MapOutputs outputs = new MapOutputs(directory).writeBytes(0, 1, bytes);
-    try (Endpoint endpoint = open(outputs, "onCommit")) {
+    try (Endpoint endpoint = open(outputs, "optimistic")) {
       try (StagedOutput staged = endpoint.stage()) {
         append(staged, bytes);
         endpoint.committed(0, 1, outputs.resolve(0, 1), staged);
@@ -50,7 +50,7 @@ class StagedOutputTest {
   @Test
   void whatIsNotCommittedLeavesNothing() throws Exception {
     MapOutputs outputs = new MapOutputs(directory);
-    try (Endpoint endpoint = open(outputs, "onCommit")) {
+    try (Endpoint endpoint = open(outputs, "optimistic")) {
       try (StagedOutput staged = endpoint.stage()) {
         append(staged, new byte[1_000_000]);
         staged.end();
@@ -67,7 +67,7 @@ class StagedOutputTest {
 
   @Test
   void nothingIsStagedWithoutTheSetting() throws Exception {
-    try (Endpoint endpoint = open(new MapOutputs(directory), "onDemand")) {
+    try (Endpoint endpoint = open(new MapOutputs(directory), "unpinned")) {
       assertNull(endpoint.stage());
     }
   }

@@ -3,6 +3,7 @@
 use super::super::CompletionKind::{Received, ReceivedImmediate, Sent};
 use super::super::CompletionStatus::Done;
 use super::*;
+use crate::MAX_PARTS;
 
 #[test]
 #[ignore = "needs an RDMA device: tests/softroce/run"]
@@ -31,7 +32,7 @@ fn inline_bytes_are_taken_at_once() {
     let request = WorkRequest {
         inline: true,
         // Whoever copies needs no key.
-        lkey: 0,
+        memory: MemoryPieces::one(bench.address(&from), length, 0),
         ..bench.request(1, WorkOperation::Send, &from, length)
     };
     // Nobody can receive it yet, so the bytes have to be somewhere else than in `from`.
@@ -66,17 +67,17 @@ fn more_than_a_chain_keeps_its_order_and_one_completion_stands_for_all() {
     for at in 0..count as usize {
         from.bytes_mut()[at * 8] = at as u8;
     }
-    let place = |memory, at: u64| bench.address(memory) + at * 8;
+    let place = |memory, at: u64| bench.piece(memory, at * 8, 8);
     let receives: Vec<_> = (0..count)
         .map(|at| ReceiveRequest {
-            address: place(&to, at),
+            memory: place(&to, at),
             ..bench.receive(1000 + at, &to, 8)
         })
         .collect();
     b.post_receive(&receives).unwrap();
     let sends: Vec<_> = (0..count)
         .map(|at| WorkRequest {
-            address: place(&from, at),
+            memory: place(&from, at),
             signaled: at == count - 1,
             ..bench.request(at, WorkOperation::Send, &from, 8)
         })
@@ -102,6 +103,32 @@ fn a_write_lands_without_a_word_to_the_target() {
     assert_eq!(ends(&got), [(1, &Done, Sent)]);
     assert!(to.bytes()[..100_000].iter().all(|byte| *byte == 2));
     assert!(to.bytes()[100_000..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn a_write_has_the_bytes_of_all_its_pieces() {
+    let bench = DeviceBench::new();
+    let [mut a, _b] = bench.pair();
+    let from: Vec<Lease> = (0..MAX_PARTS as u8)
+        .map(|byte| bench.memory(byte))
+        .collect();
+    let to = bench.memory(0xff);
+    assert_eq!(a.pieces(), MAX_PARTS);
+    let mut request = bench.request(1, bench.write(&to, None), &from[0], 0);
+    for lease in &from {
+        request
+            .memory
+            .add(bench.address(lease) + 3, 10_000, bench.region.lkey());
+    }
+    a.post_send(&[request]).unwrap();
+    assert_eq!(ends(&bench.completions(1)), [(1, &Done, Sent)]);
+    let (written, rest) = to.bytes().split_at(MAX_PARTS * 10_000);
+    let expected = written.chunks(10_000).zip(0..);
+    assert!(expected
+        .into_iter()
+        .all(|(piece, byte)| piece.iter().all(|is| *is == byte)));
+    assert!(rest.iter().all(|byte| *byte == 0xff));
 }
 
 #[test]
@@ -145,7 +172,7 @@ fn a_read_fetches() {
     // There are more reads than may be in flight at once, so the rest waits in the queue.
     let reads: Vec<_> = (0..16)
         .map(|at| WorkRequest {
-            address: bench.address(&to) + at * 5000,
+            memory: bench.piece(&to, at * 5000, 5000),
             ..bench.request(at, bench.read(&from), &to, 5000)
         })
         .collect();

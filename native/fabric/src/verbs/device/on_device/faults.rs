@@ -1,6 +1,7 @@
 //! Faults, and the completions that report them.
 
 use super::*;
+use faro_pool::Access;
 use faro_secure::Protection;
 
 fn failed(completions: &[WorkCompletion], id: u64) -> &str {
@@ -104,7 +105,7 @@ fn nothing_beyond_a_region_is_reached() {
     // A wrong key of this side's own memory fails, too.
     let [mut a, _b] = bench.pair();
     let request = WorkRequest {
-        lkey: bench.region.lkey() ^ 0x55,
+        memory: MemoryPieces::one(bench.address(&from), 64, bench.region.lkey() ^ 0x55),
         ..bench.request(1, bench.write(&to, None), &from, 64)
     };
     // Devices refuse at once, fail it, or (software RoCE) flush it with the rest.
@@ -265,4 +266,38 @@ fn no_peer_is_reached_before_connecting_or_with_wrong_addresses() {
         .unwrap_err();
     assert!(error.to_string().contains("RTR"), "{error}");
     a.connect(1, &remote, &VerbsOptions::default()).unwrap();
+}
+
+/// Software RoCE copies wrong bytes out of memory that it pages on demand if a READ begins within a page: the offset in
+/// the page is lost. Fails where it copies the right ones, so that what is written about it can go (decision 009).
+#[test]
+#[ignore = "needs an RDMA device: tests/softroce/run"]
+fn software_roce_reads_wrong_bytes_of_memory_that_it_pages_on_demand() {
+    let bench = DeviceBench::new();
+    let mut from = bench.memory(0);
+    for (at, byte) in from.bytes_mut().iter_mut().enumerate() {
+        *byte = ((at * 31) >> 7) as u8;
+    }
+    // SAFETY: the lease, which is dropped after the registration, keeps its memory mapped.
+    let paged =
+        unsafe { Registration::of_range(&bench.device, from.start(), BYTES, Access::ReadOnDemand) };
+    // Before Linux 6.15 it pages nothing on demand.
+    let Ok(paged) = paged.map_err(|error| println!("{error}")) else {
+        return;
+    };
+    let read = |offset: usize| {
+        let [mut a, _b] = bench.pair();
+        let to = bench.memory(0);
+        let operation = WorkOperation::Read {
+            address: from.start().as_ptr() as u64 + offset as u64,
+            rkey: paged.rkey(),
+        };
+        a.post_send(&[bench.request(1, operation, &to, 10_000)])
+            .unwrap();
+        assert_eq!(bench.completions(1)[0].status, CompletionStatus::Done);
+        to.bytes()[..10_000] == from.bytes()[offset..offset + 10_000]
+    };
+    assert!(read(0) && read(8_192));
+    let is_software = bench.device.choice.device.starts_with("rxe");
+    assert_eq!(read(100), !is_software);
 }

@@ -129,6 +129,10 @@ impl DeviceBench {
         }
     }
 
+    fn piece(&self, lease: &Lease, offset: u64, length: u32) -> MemoryPieces {
+        MemoryPieces::one(self.address(lease) + offset, length, self.region.lkey())
+    }
+
     /// Returns a request on the first `length` bytes of a lease, with a completion.
     fn request(
         &self,
@@ -140,9 +144,7 @@ impl DeviceBench {
         WorkRequest {
             id,
             operation,
-            address: self.address(lease),
-            length,
-            lkey: self.region.lkey(),
+            memory: self.piece(lease, 0, length),
             signaled: true,
             inline: false,
         }
@@ -151,9 +153,7 @@ impl DeviceBench {
     fn receive(&self, id: u64, lease: &Lease, length: u32) -> ReceiveRequest {
         ReceiveRequest {
             id,
-            address: self.address(lease),
-            length,
-            lkey: self.region.lkey(),
+            memory: self.piece(lease, 0, length),
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) struct ibv_wc {
     pub(crate) dlid_path_bits: u8,
 }
 
-#[derive(FromZeros)]
+#[derive(Debug, Clone, Copy, Default, FromZeros)]
 #[repr(C)]
 pub(crate) struct ibv_sge {
     pub(crate) addr: u64,

@@ -41,6 +41,13 @@ public final class GroupedAllReduce implements AutoCloseable {
     this.settings = settings;
   }
 
+  /** Tells the native team what it must know before its first round. */
+  void applySettings() throws FaroException {
+    if (settings.slowMembersApart) {
+      TeamNative.keepSlowApart(handle.get());
+    }
+  }
+
   /** Returns the rank of this member, from 0. */
   public int rank() {
     return rank;
@@ -64,54 +71,81 @@ public final class GroupedAllReduce implements AutoCloseable {
 
   /** Replaces the values by their mean. */
   public void mean(float[] values) throws FaroException {
-    reduce(TeamNative.FLOATS, values, values.length, TeamNative.MEAN);
+    reduce(TeamNative.FLOATS, values, values.length, TeamNative.MEAN, settings.mode);
   }
 
   /** Replaces the values by their mean. */
   public void mean(double[] values) throws FaroException {
-    reduce(TeamNative.DOUBLES, values, values.length, TeamNative.MEAN);
+    reduce(TeamNative.DOUBLES, values, values.length, TeamNative.MEAN, settings.mode);
   }
 
   /** Replaces the values from position to limit by their mean. The buffer must be direct and in native byte order. */
   public void mean(FloatBuffer values) throws FaroException {
-    reduceBuffer(values, TeamNative.MEAN);
+    reduceBuffer(values, TeamNative.MEAN, settings.mode);
   }
 
   /** Replaces the values from position to limit by their mean. The buffer must be direct and in native byte order. */
   public void mean(DoubleBuffer values) throws FaroException {
-    reduceBuffer(values, TeamNative.MEAN);
+    reduceBuffer(values, TeamNative.MEAN, settings.mode);
   }
 
   /** Replaces the values by their sum. */
   public void sum(float[] values) throws FaroException {
-    reduce(TeamNative.FLOATS, values, values.length, TeamNative.SUM);
+    reduce(TeamNative.FLOATS, values, values.length, TeamNative.SUM, settings.mode);
   }
 
   /** Replaces the values by their sum. */
   public void sum(double[] values) throws FaroException {
-    reduce(TeamNative.DOUBLES, values, values.length, TeamNative.SUM);
+    reduce(TeamNative.DOUBLES, values, values.length, TeamNative.SUM, settings.mode);
   }
 
   /** Replaces the values from position to limit by their sum. The buffer must be direct and in native byte order. */
   public void sum(FloatBuffer values) throws FaroException {
-    reduceBuffer(values, TeamNative.SUM);
+    reduceBuffer(values, TeamNative.SUM, settings.mode);
   }
 
   /** Replaces the values from position to limit by their sum. The buffer must be direct and in native byte order. */
   public void sum(DoubleBuffer values) throws FaroException {
-    reduceBuffer(values, TeamNative.SUM);
+    reduceBuffer(values, TeamNative.SUM, settings.mode);
   }
 
-  private void reduceBuffer(FloatBuffer values, int operation) throws FaroException {
+  /**
+   * Replaces the values by their exact mean over all members, whatever the mode: after the last round of {@link
+   * Mode#DSSYNC}, all members have the same bits.
+   */
+  public void meanOfAll(float[] values) throws FaroException {
+    reduce(TeamNative.FLOATS, values, values.length, TeamNative.MEAN, exactMode());
+  }
+
+  /** Does the same for doubles. */
+  public void meanOfAll(double[] values) throws FaroException {
+    reduce(TeamNative.DOUBLES, values, values.length, TeamNative.MEAN, exactMode());
+  }
+
+  /** Does the same for the values of a buffer; see {@link #mean(FloatBuffer)}. */
+  public void meanOfAll(FloatBuffer values) throws FaroException {
+    reduceBuffer(values, TeamNative.MEAN, exactMode());
+  }
+
+  /** Does the same for the values of a buffer; see {@link #mean(DoubleBuffer)}. */
+  public void meanOfAll(DoubleBuffer values) throws FaroException {
+    reduceBuffer(values, TeamNative.MEAN, exactMode());
+  }
+
+  private Mode exactMode() {
+    return settings.mode == Mode.DSSYNC ? Mode.GRID : settings.mode;
+  }
+
+  private void reduceBuffer(FloatBuffer values, int operation, Mode mode) throws FaroException {
     FloatBuffer slice = values.slice();
     check(slice, slice.order());
-    reduce(TeamNative.FLOAT_BUFFER, slice, slice.remaining(), operation);
+    reduce(TeamNative.FLOAT_BUFFER, slice, slice.remaining(), operation, mode);
   }
 
-  private void reduceBuffer(DoubleBuffer values, int operation) throws FaroException {
+  private void reduceBuffer(DoubleBuffer values, int operation, Mode mode) throws FaroException {
     DoubleBuffer slice = values.slice();
     check(slice, slice.order());
-    reduce(TeamNative.DOUBLE_BUFFER, slice, slice.remaining(), operation);
+    reduce(TeamNative.DOUBLE_BUFFER, slice, slice.remaining(), operation, mode);
   }
 
   private static void check(Buffer values, ByteOrder order) {
@@ -122,14 +156,14 @@ public final class GroupedAllReduce implements AutoCloseable {
     }
   }
 
-  private void reduce(int storage, Object values, int length, int operation) throws FaroException {
+  private void reduce(int storage, Object values, int length, int operation, Mode mode) throws FaroException {
     long team = handle.get();
     if (team == 0) {
       throw new EndpointException.Closed("the team of rank " + rank + " was closed");
     }
     BooleanSupplier stop = cancelled;
     TeamNative.reduce(
-        team, storage, values, 0, length, settings.mode.code(), settings.groupOf(ranks), settings.seed, operation,
+        team, storage, values, 0, length, mode.code(), settings.groupOf(ranks), settings.seed, operation,
         settings.nanPolicy == NanPolicy.FAIL, settings.timeoutMillis,
         () -> Thread.currentThread().isInterrupted() || stop.getAsBoolean());
   }

@@ -21,9 +21,18 @@ public final class Member implements AutoCloseable {
 
   /** Returns a member on this process's endpoint; an endpoint may have several. */
   public static Member on(Endpoint endpoint) throws FaroException {
+    return on(endpoint, "");
+  }
+
+  /**
+   * Returns a member in a rack: members of one rack exchange with each other where they can. An empty name stands for
+   * an unknown rack.
+   */
+  public static Member on(Endpoint endpoint, String rack) throws FaroException {
     long handle = TeamNative.member(endpoint.nativeHandle());
     boolean complete = false;
     try {
+      TeamNative.setRack(handle, rack.getBytes(StandardCharsets.UTF_8));
       String bootstrapId = new String(TeamNative.bootstrapId(handle), StandardCharsets.UTF_8);
       complete = true;
       return new Member(handle, bootstrapId);
@@ -61,7 +70,10 @@ public final class Member implements AutoCloseable {
     }
     long member = handle;
     handle = 0;
-    return new GroupedAllReduce(TeamNative.join(member, rank, all), rank, all.length, settings);
+    GroupedAllReduce team =
+        new GroupedAllReduce(TeamNative.join(member, rank, all), rank, all.length, settings);
+    team.applySettings();
+    return team;
   }
 
   /** Releases the member unless it has joined a team. */

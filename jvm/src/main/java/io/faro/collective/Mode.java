@@ -4,13 +4,13 @@ package io.faro.collective;
 public enum Mode {
   /**
    * DS-Sync: the mean or sum within a small group only. Groups are shuffled in every round, so values spread over the
-   * whole team in a few rounds, and no member waits for one outside its group. With a mean and groups of one size, a
-   * round keeps the mean over all members, but values still differ from group to group.
+   * whole team in a few rounds, and no member waits for one outside its group. A round keeps the mean over all members,
+   * but values still differ from group to group; {@link GroupedAllReduce#meanOfAll} makes them the same in the end.
    */
   DSSYNC(1),
-  /** Exact over all members, along the rows and then the columns of a grid: four steps with about 2√N partners. */
+  /** Exact over all members, along the rows and columns of a grid: the bytes of a ring in four steps. */
   GRID(2),
-  /** Exact over all members, by a ring: the fewest bytes and one partner on each side, but 2(N - 1) steps. */
+  /** Exact over all members, by a ring: one partner on each side, but 2(N - 1) steps. */
   FULL(3);
 
   private final int code;

@@ -22,6 +22,9 @@ final class TeamNative {
   /** Creates a member and returns its handle. */
   static native long member(long endpoint) throws FaroException;
 
+  /** Sets the rack, in UTF-8, which the bootstrap id has. */
+  static native void setRack(long member, byte[] rack) throws FaroException;
+
   /** Returns the bootstrap id, in UTF-8. */
   static native byte[] bootstrapId(long member) throws FaroException;
 
@@ -30,6 +33,9 @@ final class TeamNative {
 
   /** Joins a team and returns its handle. The member's handle ends, even if this throws. */
   static native long join(long member, int rank, byte[][] bootstrapIds) throws FaroException;
+
+  /** See {@link Settings#slowMembersApart}; before the first round. */
+  static native void keepSlowApart(long team) throws FaroException;
 
   /** Ends the team's handle; a round on another thread ends with an error. */
   static native void leave(long team);

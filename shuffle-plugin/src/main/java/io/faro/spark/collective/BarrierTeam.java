@@ -9,12 +9,14 @@ import java.io.Serializable;
 import java.util.Arrays;
 import java.util.Iterator;
 import org.apache.spark.BarrierTaskContext;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.Function1;
+import scala.Option;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 
@@ -29,7 +31,8 @@ import scala.reflect.ClassTag$;
  * </pre>
  *
  * <p>The tasks exchange their bootstrap ids by {@link BarrierTaskContext#allGather}, once; rounds do not use the
- * driver. Tasks of one executor share its endpoint. If a task fails or is killed, the rounds of members that need it
+ * driver. Tasks of one executor share its endpoint. A task's rack is what Spark's topology mapper says of its executor
+ * ({@code spark.storage.replication.topologyMapper}). If a task fails or is killed, the rounds of members that need it
  * end with an exception that names it. Spark then repeats the whole stage, with new members, if a shuffle follows the
  * stage ({@code repartition(1)} is enough). If a job's last stage is a barrier stage and fails, the job fails, because
  * Spark does not know what the tasks have committed.
@@ -42,7 +45,7 @@ public final class BarrierTeam {
    * {@code allGather()} itself. The end of the task closes the team.
    */
   public static GroupedAllReduce join(BarrierTaskContext context, Settings settings) throws FaroException {
-    try (Member member = Member.on(FaroEndpoints.ofThisExecutor())) {
+    try (Member member = Member.on(FaroEndpoints.ofThisExecutor(), rack())) {
       String[] ids = context.allGather(member.bootstrapId());
       GroupedAllReduce team = member.join(context.partitionId(), Arrays.asList(ids), settings);
       // Not a lambda: this method has an overload with a Scala function, which differs between Scala versions.
@@ -50,6 +53,12 @@ public final class BarrierTeam {
       team.cancelWhen(context::isInterrupted);
       return team;
     }
+  }
+
+  /** This executor's rack: what the driver's topology mapper has answered for its host; empty without one. */
+  private static String rack() {
+    Option<String> topology = SparkEnv.get().blockManager().blockManagerId().topologyInfo();
+    return topology.isDefined() ? topology.get() : "";
   }
 
   /**

@@ -140,10 +140,14 @@ final class PythonService implements Runnable {
   private String reduce(int operation, int size) {
     ByteBuffer round = values.duplicate().order(ByteOrder.nativeOrder());
     try {
-      if (operation != 1 && operation != 2) {
-        return "operation " + operation + ", allowed: 1 (sum), 2 (mean)";
+      if (operation < 1 || operation > 3) {
+        return "operation " + operation + ", allowed: 1 (sum), 2 (mean), 3 (mean of all)";
       }
-      if (size == Double.BYTES && operation == 2) {
+      if (size == Double.BYTES && operation == 3) {
+        team.meanOfAll(round.asDoubleBuffer());
+      } else if (operation == 3) {
+        team.meanOfAll(round.asFloatBuffer());
+      } else if (size == Double.BYTES && operation == 2) {
         team.mean(round.asDoubleBuffer());
       } else if (size == Double.BYTES) {
         team.sum(round.asDoubleBuffer());

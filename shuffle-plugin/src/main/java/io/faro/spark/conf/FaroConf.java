@@ -66,8 +66,7 @@ public final class FaroConf {
       throw new IllegalArgumentException(FaroKeys.REPLICAS.name + "=" + replicas + " needs "
           + FaroKeys.SERVICE_DIRECTORY.name + ": node services have the copies");
     }
-    wantsCommits = serviceDirectory != null || FaroKeys.STAGING.of(conf).equals("onCommit")
-        || !FaroKeys.REGIONS.of(conf).equals("unpinned");
+    wantsCommits = serviceDirectory != null || !FaroKeys.REGIONS.of(conf).equals("unpinned");
   }
 
   private static Map<String, String> settings(SparkConf conf, long memoryLimit) {

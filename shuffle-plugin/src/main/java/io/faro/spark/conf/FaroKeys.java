@@ -135,27 +135,22 @@ public final class FaroKeys {
 
   static final Key<String> REGIONS = key(
       "regions", "name", "unpinned",
-      "unpinned; odp and pinned only in a jar for research (tests/setup/build-jar OUTPUT --research)",
-      "How RDMA devices read map outputs. `unpinned`: through the arena, so that `spark.faro.memory.limit` bounds the "
-          + "registered memory. `pinned`, for comparison: each map output is mapped and registered as a whole, beyond "
-          + "that limit. `odp`: as `pinned`, with on-demand paging where the device has it.",
+      "unpinned, optimistic; odp and pinned only in a jar for research (tests/setup/build-jar OUTPUT --research)",
+      "How map outputs reach other executors. `unpinned`: their executor sends them through its arena, so that "
+          + "`spark.faro.memory.limit` bounds the registered memory; what is requested often stays there. "
+          + "`optimistic`: also what was just written is kept there, in up to half of it, and peers read it without "
+          + "work of this executor and check that it was not replaced meanwhile. `pinned`, for comparison: each map "
+          + "output is mapped and registered as a whole, beyond that limit, and read by peers. `odp`: as `pinned`, "
+          + "with on-demand paging where the device has it.",
       regions(IS_FOR_RESEARCH));
-
-  static final Key<String> STAGING = key(
-      "staging", "name", "onDemand", "onDemand, onCommit, planned",
-      "Which bytes of map outputs are read into the arena before they are requested; peers can read them there "
-          + "without work of this executor. `onDemand`: what peers request often. `onCommit`: also what was just "
-          + "written, in up to half of the arena. `planned`: also what a peer requests before its turn (see "
-          + "`spark.faro.exchange`).",
-      oneOf("onDemand", "onCommit", "planned"));
 
   static final Key<String> EXCHANGE = key(
       "exchange", "name", "auto", "auto, grouped, rotated, random",
       "In which order an executor fetches from the others and serves them, and how many at a time. `auto`: `random` "
-          + "up to 64 executors, `grouped` beyond. `grouped`: by a schedule of small groups, about the square root of "
-          + "the number of executors at a time. `rotated`: around a ring, as many at a time. `random`: all at once, in "
-          + "the order of Spark's requests. [scaling.md](../design/scaling.md#when-to-use-which-policy) says when to "
-          + "use which.",
+          + "up to 17 executors, beyond as `rotated`, 16 at a time. `grouped`: by a schedule of small groups, about the "
+          + "square root of the number of executors at a time. `rotated`: around a ring, as many at a time. `random`: "
+          + "all at once, in the order of Spark's requests. "
+          + "[scaling.md](../design/scaling.md#when-to-use-which-policy) says when to use which.",
       oneOf("auto", "grouped", "rotated", "random"));
 
   static final Key<Long> EXCHANGE_SLICE = key(
@@ -233,7 +228,7 @@ public final class FaroKeys {
   }
 
   static Function<String, String> regions(boolean isForResearch) {
-    return isForResearch ? oneOf("unpinned", "odp", "pinned") : oneOf("unpinned");
+    return isForResearch ? oneOf("unpinned", "optimistic", "odp", "pinned") : oneOf("unpinned", "optimistic");
   }
 
   private static Boolean bool(String text) {

@@ -38,11 +38,7 @@ public final class UnsupportedSettings {
    */
   public static List<String> behindAnotherManager(SparkConf conf) {
     List<String> found = of(conf);
-    String staging = FaroKeys.STAGING.of(conf);
     String regions = FaroKeys.REGIONS.of(conf);
-    if (staging.equals("onCommit")) {
-      found.add(FaroKeys.STAGING.name + "=" + staging + BEHIND);
-    }
     if (!regions.equals("unpinned")) {
       found.add(FaroKeys.REGIONS.name + "=" + regions + BEHIND);
     }

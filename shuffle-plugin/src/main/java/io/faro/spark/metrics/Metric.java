@@ -128,6 +128,7 @@ public final class Metric {
 
   private static void exchange() {
     level("exchange.members", "endpoints", "in the schedule, including this one");
+    level("exchange.policy", "order", "of peers that runs: 1 random, 2 rotated, 3 grouped; 0 without peers");
     level("exchange.activePeers", "peers", "with requests of this executor in flight now");
     level("exchange.activePeersHighWater", "peers", "highest value of `exchange.activePeers`");
     level("exchange.fanIn", "peers", "being served now");

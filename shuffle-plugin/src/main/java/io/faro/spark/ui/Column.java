@@ -1,6 +1,7 @@
 package io.faro.spark.ui;
 
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
@@ -18,7 +19,8 @@ enum Column {
   HITS("Hits", "region.hits", false),
   MINOR_FAULTS("Minor faults", "region.minorFaults", false),
   MAJOR_FAULTS("Major faults", "region.majorFaults", false),
-  PEERS("Active peers", "exchange.activePeers", false),
+  EXCHANGE("Exchange", "exchange.policy", false),
+  PEERS("Most active peers", "exchange.activePeersHighWater", false),
   ROUNDS("Rounds", "exchange.rounds", false),
   RETRIES("Retries", "retries", false),
   SORTS("Partitions sorted", "sorts", false),
@@ -31,6 +33,9 @@ enum Column {
   IDLE_DECODERS("Idle row decoders", "memory.idleRowDecoderBytes", true),
   NATIVE("All native memory", "memory.totalBytes", true),
   NATIVE_HIGH_WATER("Most native memory", "memory.totalHighWaterBytes", true);
+
+  /** By the values of {@code exchange.policy}, from 1 on. */
+  private static final List<String> POLICIES = Arrays.asList("random", "rotated", "grouped");
 
   final String head;
   private final String counter;
@@ -59,6 +64,8 @@ enum Column {
     Long value = counters.get(counter);
     if (value == null) {
       html.cell(-1, "");
+    } else if (this == EXCHANGE) {
+      html.cell(value, value >= 1 && value <= POLICIES.size() ? POLICIES.get((int) (value - 1)) : "");
     } else if (bytes) {
       html.bytesCell(value);
     } else {

@@ -52,7 +52,7 @@ class FaroConfTest {
   void theEndpointGetsEveryDefault() {
     assertEquals(
         map("fabric", "auto", "memory.limit", "134217728", "memory.idleRelease", "60000", "request.timeout", "30000",
-            "port", "0", "regions", "unpinned", "staging", "onDemand", "exchange", "auto", "exchange.slice", "20",
+            "port", "0", "regions", "unpinned", "exchange", "auto", "exchange.slice", "20",
             "verbs.trafficClass", "0", "verbs.serviceLevel", "0",
             "verbs.retryCount", "7", "verbs.rnrRetry", "7", "verbs.timeout", "14"),
         new FaroConf(with("spark.executor.cores", "4")).settings);
@@ -86,7 +86,7 @@ class FaroConfTest {
         "spark.faro.writer", "spark", "spark.faro.rowBlocks", "false", "spark.faro.security", "required",
         "spark.faro.sort", "true", "spark.faro.memory.limit", "1g", "spark.faro.memory.idleRelease", "5min",
         "spark.faro.request.timeout", "1500ms", "spark.faro.port", "7400",
-        "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp", "spark.faro.staging", "planned",
+        "spark.faro.bindAddress", "10.0.0.7", "spark.faro.regions", "odp",
         "spark.faro.service.directory", "/run/faro", "spark.faro.replicas", "2",
         "spark.faro.exchange", "rotated", "spark.faro.exchange.slice", "5ms",
         "spark.faro.verbs.device", "mlx5_0:1,10.1.0.0/16", "spark.faro.verbs.gidIndex", "3",
@@ -94,7 +94,7 @@ class FaroConfTest {
         "spark.faro.verbs.retryCount", "6", "spark.faro.verbs.rnrRetry", "5", "spark.faro.verbs.timeout", "16");
     Map<String, String> expected = map(
         "fabric", "verbs", "memory.limit", "1073741824", "memory.idleRelease", "300000", "request.timeout", "1500",
-        "port", "7400", "bindAddress", "10.0.0.7", "regions", "odp", "staging", "planned", "exchange", "rotated",
+        "port", "7400", "bindAddress", "10.0.0.7", "regions", "odp", "exchange", "rotated",
         "exchange.slice", "5", "verbs.device", "mlx5_0:1,10.1.0.0/16", "verbs.gidIndex", "3",
         "verbs.trafficClass", "104", "verbs.serviceLevel", "3",
         "verbs.retryCount", "6", "verbs.rnrRetry", "5", "verbs.timeout", "16");
@@ -104,10 +104,10 @@ class FaroConfTest {
 
   @Test
   void commitsAreWantedWhereMapOutputsAreUsedBeforeARequest() {
-    assertTrue(new FaroConf(with("spark.faro.staging", "onCommit")).wantsCommits);
+    assertTrue(new FaroConf(with("spark.faro.regions", "optimistic")).wantsCommits);
     assertTrue(new FaroConf(with("spark.faro.regions", "pinned")).wantsCommits);
     assertTrue(new FaroConf(with("spark.faro.regions", "odp")).wantsCommits);
-    assertFalse(new FaroConf(with("spark.faro.staging", "planned")).wantsCommits);
+    assertFalse(new FaroConf(with()).wantsCommits);
   }
 
   /** The tests' class path has the file that makes a jar one for research. */
@@ -115,6 +115,7 @@ class FaroConfTest {
   void theModesForComparisonAreOnlyInAJarForResearch() {
     assertEquals("pinned", FaroKeys.REGIONS.parse("pinned"));
     assertEquals("unpinned", FaroKeys.regions(false).apply("unpinned"));
+    assertEquals("optimistic", FaroKeys.regions(false).apply("optimistic"));
     assertEquals(null, FaroKeys.regions(false).apply("pinned"));
     assertEquals(null, FaroKeys.regions(false).apply("odp"));
   }
@@ -208,12 +209,10 @@ class FaroConfTest {
   void behindAnotherManagerNothingMayDependOnCommits() {
     assertEquals(Collections.emptyList(), UnsupportedSettings.behindAnotherManager(with()));
     assertEquals(Collections.emptyList(),
-        UnsupportedSettings.behindAnotherManager(with("spark.faro.staging", "planned", "spark.faro.reader", "auto")));
+        UnsupportedSettings.behindAnotherManager(with("spark.faro.reader", "auto")));
     assertEquals(
-        Arrays.asList("spark.faro.staging=onCommit behind another shuffle manager",
-            "spark.faro.regions=pinned behind another shuffle manager"),
-        UnsupportedSettings.behindAnotherManager(
-            with("spark.faro.staging", "onCommit", "spark.faro.regions", "pinned")));
+        Collections.singletonList("spark.faro.regions=optimistic behind another shuffle manager"),
+        UnsupportedSettings.behindAnotherManager(with("spark.faro.regions", "optimistic")));
   }
 
   @Test

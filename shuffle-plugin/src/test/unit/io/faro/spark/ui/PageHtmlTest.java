@@ -104,6 +104,13 @@ class PageHtmlTest {
   }
 
   @Test
+  void thePolicyHasItsName() throws Exception {
+    String page = page(Figures.executor("1", "exchange.policy", 2, "exchange.activePeersHighWater", 16));
+    assertTrue(heads(page).contains("Most active peers"), page);
+    assertTrue(page.contains(">rotated</td>"), page);
+  }
+
+  @Test
   void columnsOfAFabricThatWasNeverUsedAreLeftOut() throws Exception {
     ExecutorFigures one = Figures.executor("1", "remoteBlocks.tcp", 1, "remoteBytes.tcp", 9, "remoteBlocks.verbs", 0);
     ExecutorFigures two = Figures.executor("2", "remoteBlocks.tcp", 0, "remoteBlocks.verbs", 0);

@@ -1,0 +1,125 @@
+"""faro.torch under torchrun: four processes that average one model, by Faro and by Gloo.
+
+Skipped where there is no PyTorch to fetch (tests/setup/tools torch).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+
+import native_build
+import processes
+import pytest
+from processes import HERE, RANKS, environment
+
+
+@pytest.fixture(scope="module")
+def python():
+    """A Python that has torch."""
+    words = [native_build.ROOT / "tests" / "setup" / "tools", "torch"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode == 77:
+        pytest.skip(done.stderr.strip().splitlines()[-1])
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# Of each run of torchrun. A process group is made once only: with one case by the averager.
+RUNS = [("faro", "exact"), ("faro", "dssync", "errors"), ("gloo", "exact", "dssync", "refused")]
+
+
+@pytest.fixture(scope="module")
+def results(python, tmp_path_factory):
+    """The results by rank of each case, with Faro and with Gloo."""
+    found = {}
+    for transport, *cases in RUNS:
+        place = tmp_path_factory.mktemp(transport)
+        words = [python, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node"]
+        # Its own defaults do not work with torch 1.13 on Python 3.11.
+        words += [str(RANKS), "--redirects", "1", "--tee", "1", "--log_dir", place / "logs"]
+        words += [HERE / "torch_process.py", transport, place, *cases]
+        given = {**environment(processes.library()), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            words,
+            env=given,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=processes.GUARD_SECONDS,
+        )
+        assert done.returncode == 0, done.stderr
+        ranks = [json.loads((place / f"{rank}.json").read_text()) for rank in range(RANKS)]
+        for case in cases:
+            found[transport, case] = [one[case] for one in ranks]
+    return found
+
+
+def assert_mean(results, of, end, names):
+    """`end` of each process is the mean of what all had at `of`."""
+    for name in names:
+        columns = zip(*(result[of][name] for result in results))
+        means = [sum(column) / RANKS for column in columns]
+        for result in results:
+            pairs = zip(result[end][name], means)
+            assert all(math.isclose(a, b, rel_tol=1e-5, abs_tol=1e-6) for a, b in pairs), name
+
+
+def floats(result):
+    return [name for name in result["end"] if not name.endswith("num_batches_tracked")]
+
+
+@pytest.mark.parametrize("transport", ["faro", "gloo"])
+def test_local_steps_and_an_exact_mean(results, transport):
+    results = results[transport, "exact"]
+    names = floats(results[0])
+    for result in results:
+        assert result["transport"] == transport
+        assert result["begun"] == results[0]["begun"], "all begin with rank 0's model"
+        assert result["averaged"] == [False, True, False, True, False]
+        assert all(result["end"][name] == results[0]["end"][name] for name in names)
+        assert result["before"] != results[0]["before"] or result is results[0]
+    assert_mean(results, "before", "end", names)
+    if transport == "faro":
+        assert not any(result["log"] for result in results)
+    else:
+        reason = "rank 2: cannot load /nonexistent/libfaro_jni.so"
+        for result in results:
+            (line,) = result["log"]
+            assert line.startswith(f"Gloo averages the models, because Faro cannot: {reason}")
+
+
+@pytest.mark.parametrize("transport", ["faro", "gloo"])
+def test_pairs_have_one_model_after_each_step(results, transport):
+    results = results[transport, "dssync"]
+    names = floats(results[0])
+    # With buffers="own" each process has its own until the end.
+    shared = [name for name in names if "running" not in name]
+    models = [json.dumps({name: one["before"][name] for name in shared}) for one in results]
+    assert sorted(models.count(model) for model in models) == [2, 2, 2, 2]
+    assert len({json.dumps(one["before"]) for one in results}) == RANKS
+    for result in results:
+        assert all(result["end"][name] == results[0]["end"][name] for name in names)
+    assert_mean(results, "before", "end", names)
+
+
+def test_a_model_that_is_refused_is_refused_everywhere(results):
+    results = results["faro", "errors"]
+    assert all(result == results[0] for result in results)
+    found = results[0]
+    assert found["sizes"] == (
+        "rank 2 has 2 parameters of 10 float32 values, no buffers, rank 0 has 2 parameters of 5 "
+        "float32 values, no buffers: every process needs the same model"
+    )
+    allowed = "allowed: torch.float32, torch.float64"
+    assert found["type"] == f"rank 1: parameter weight is torch.float16; {allowed}"
+    assert "rank 3 has 2 parameters of 10 float64 values" in found["mixed"]
+    assert found["device"].startswith("rank 0: parameter weight is on meta: faro.torch averages")
+    assert found["empty"] == "rank 0: the model has no parameters"
+
+
+def test_without_a_fallback_the_reason_is_the_error(results):
+    results = results["gloo", "refused"]
+    assert len(set(results)) == 1
+    assert results[0].startswith("FaroUnavailableError: rank 2: cannot load /nonexistent/")
