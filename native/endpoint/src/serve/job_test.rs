@@ -271,23 +271,27 @@ fn a_page_stays_until_its_bytes_have_left() {
     assert_eq!(rig.memory.cache.counters().pages_released, 2);
 }
 
-/// A peer that takes no bytes keeps few pages of the cache from the others, and still gets all bytes.
+/// Small parts keep half of a peer's share of pages from the others at most, and whole pages all of it: their copies would
+/// take as much. The peer gets all bytes.
 #[test]
-fn a_peer_that_has_half_its_share_gets_copies() {
-    let bytes = 8 * PAGE_BYTES;
-    let (rig, content) = (rig(bytes), content(bytes));
-    cache(&rig, &[0, 1, 2, 3, 4, 5, 6, 7]);
-    // A thirty-second of 64 MiB is eight pages.
-    let mut job = job(&rig, 8, false, false);
-    let mut sent = filled(job.turn(&rig.memory, Sleep::May));
-    job.may_lease(true);
-    sent.extend(filled(job.turn(&rig.memory, Sleep::May)));
-    let pages = sent.iter().zip(content.chunks(PAGE_BYTES));
-    let of_cache: Vec<bool> = pages
-        .flat_map(|(buffer, page)| parts_in_cache(&rig, buffer, page))
-        .collect();
-    let expected = [true, true, true, true, false, false, false, false];
-    assert_eq!(of_cache, expected);
+fn a_peer_that_has_half_its_share_gets_copies_of_small_parts() {
+    const SMALL: usize = 8 << 10;
+    for (piece, from_cache) in [(SMALL, 4), (PAGE_BYTES, 8)] {
+        let bytes = 8 * piece.max(PAGE_BYTES / 8);
+        let (rig, content) = (rig(bytes), content(bytes));
+        cache(&rig, &Vec::from_iter(0..bytes.div_ceil(PAGE_BYTES) as u64));
+        // A thirty-second of 64 MiB is eight pages.
+        let mut job = job_of(&rig, &[piece; 8], false, sources(false));
+        let mut sent = filled(job.turn(&rig.memory, Sleep::May));
+        job.may_lease(true);
+        sent.extend(filled(job.turn(&rig.memory, Sleep::May)));
+        let pieces = sent.iter().zip(content.chunks(piece));
+        let of_cache: Vec<bool> = pieces
+            .flat_map(|(buffer, piece)| parts_in_cache(&rig, buffer, piece))
+            .collect();
+        let expected: Vec<bool> = (0..8).map(|at| at < from_cache).collect();
+        assert_eq!(of_cache, expected, "{piece}");
+    }
 }
 
 /// What a device takes from memory, and its reader verifies, is not read by its server.
