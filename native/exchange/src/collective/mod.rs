@@ -17,7 +17,7 @@
 //!
 //! Where ranks are ([`RankPlaces`]) changes which of them exchange: `dssync` forms groups within racks, and
 //! `grid` and `full` take the ranks rack by rack, so that a grid's rows and a ring's neighbours share one
-//! where they can. [`slow_ranks`] tells how `dssync` keeps ranks behind a slow link apart.
+//! where they can. [`slow_ranks()`] tells how `dssync` keeps ranks behind a slow link apart.
 //!
 //! To execute a plan, do the steps in order; within one step, first send from the values before the
 //! step, then apply what arrives, by ascending sender. No barrier separates steps: a rank may be

@@ -6,7 +6,7 @@ pub struct RankPlaces {
     /// The number of each rank's rack: the position of its name among all racks' names, by their
     /// bytes.
     pub(super) racks: Vec<u32>,
-    /// The ranks that are apart, see [`slow_ranks`](super::slow_ranks).
+    /// The ranks that are apart, see [`slow_ranks`](super::slow_ranks()).
     pub(super) apart: Vec<bool>,
 }
 

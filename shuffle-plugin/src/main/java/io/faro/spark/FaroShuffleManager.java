@@ -42,7 +42,6 @@ public final class FaroShuffleManager extends SortShuffleManager {
   private final Set<Integer> sparks = ConcurrentHashMap.newKeySet();
   /** Null in an executor. */
   @Nullable private final SessionToggle choice;
-  /** True in the driver of an application that may sort. */
   /** Guarded by this. */
   private UiState uiState;
   /** The tab once the state is OPENED; null if Spark refused it. */

@@ -147,8 +147,8 @@ public final class FaroKeys {
   static final Key<String> EXCHANGE = key(
       "exchange", "name", "auto", "auto, grouped, rotated, random",
       "In which order an executor fetches from the others and serves them, and how many at a time. `auto`: `random` "
-          + "up to 17 executors, `rotated` beyond, at most 16 at a time. `grouped`: by a schedule of small groups, about "
-          + "the square root of the number of executors at a time. `rotated`: around a ring, as many at a time. "
+          + "up to 17 executors, `rotated` beyond, at most 16 at a time. `grouped`: by a schedule of small groups, "
+          + "about the square root of the number of executors at a time. `rotated`: around a ring, as many at a time. "
           + "`random`: all at once, in the order of Spark's requests. "
           + "[scaling.md](../design/scaling.md#when-to-use-which-policy) says when to use which.",
       oneOf("auto", "grouped", "rotated", "random"));
