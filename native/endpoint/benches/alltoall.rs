@@ -3,11 +3,12 @@
 //!
 //! `alltoall rank=0 of=4 dir=/tmp/x bind=10.77.0.1 fabric=verbs policy=grouped slice_ms=20 bytes=1048576
 //! maps=4 repeat=3 seed=1 ack_timeout=14 in_flight=50331648`: `bytes` for each pair, in as many requests
-//! as there are `maps`, of which `in_flight` bytes are asked for and not there; processes meet in `dir`. The first exchange (turn 0) makes the connections and comes before
-//! the `repeat` others: after it each process writes `connected.RANK` and waits for the file `go`, so
-//! that links can be changed while none of them moves data. One line of JSON for each time: when it
-//! began and ended, in microseconds of the clock that all share, and how many requests failed and were
-//! asked again; a last line has the counters.
+//! as there are `maps`, and at most `in_flight` bytes are asked for at a time; processes meet in `dir`.
+//! The first exchange (turn 0) makes the connections and comes before the `repeat` others: after it
+//! each process writes `connected.RANK` and waits for the file `go`, so that links can be changed while
+//! none of them moves data. One line of JSON for each time: when it began and ended, in microseconds of
+//! the clock that all share, and how many requests failed and were asked again; a last line has the
+//! counters.
 
 #![allow(clippy::unwrap_used)] // A measurement that goes wrong ends.
 

@@ -36,16 +36,22 @@ fn a_refusal_of_several_leases_wakes_nobody() {
     assert_eq!(leases.map(|leases| leases.len()).ok(), Some(2));
 }
 
-#[test]
-fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {
+/// Returns a file of so many chunks, in a directory that goes with the first value.
+fn exported(chunks: usize) -> (tempfile::TempDir, Region) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("data");
-    std::fs::write(&path, vec![7; 8 * CHUNK_BYTES as usize]).unwrap();
+    std::fs::write(&path, vec![7; chunks * CHUNK_BYTES as usize]).unwrap();
     let id = RegionId {
         group: 0,
         member: 0,
     };
     let region = Region::export(id, &path).unwrap();
+    (dir, region)
+}
+
+#[test]
+fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {
+    let (_dir, region) = exported(8);
     let pool = Pool::new(4 * faro_pool::SLAB_BYTES as u64).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 8).unwrap();
     let memory = Memory::new(
@@ -81,14 +87,7 @@ fn chunks_stay_when_readers_have_their_share_and_go_when_all_is_taken() {
 /// gives a page to the one that waits, and wakes it once.
 #[test]
 fn the_end_of_a_write_gives_its_page_to_a_lease_that_waits() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("data");
-    std::fs::write(&path, vec![7; 3 * CHUNK_BYTES as usize]).unwrap();
-    let id = RegionId {
-        group: 0,
-        member: 0,
-    };
-    let region = Region::export(id, &path).unwrap();
+    let (_dir, region) = exported(3);
     let pool = Pool::new(2 * faro_pool::SLAB_BYTES as u64).unwrap();
     let cache = ChunkCache::new(Arc::clone(&pool), 3).unwrap();
     let modes = (RegionMode::Unpinned, false);
@@ -96,9 +95,11 @@ fn the_end_of_a_write_gives_its_page_to_a_lease_that_waits() {
     for chunk in 0..3 {
         assert!(cache.prefetch(&region, chunk).unwrap());
     }
-    let mut guards: Vec<_> = (0..3).map(|chunk| cache.get(id, chunk).unwrap()).collect();
+    let mut guards: Vec<_> = (0..3)
+        .map(|chunk| cache.get(region.id(), chunk).unwrap())
+        .collect();
     // Two writes of one page.
-    guards.push(cache.get(id, 2).unwrap());
+    guards.push(cache.get(region.id(), 2).unwrap());
     let woken = Arc::new(AtomicU64::new(0));
     let counts = Arc::clone(&woken);
     pool.on_release(Box::new(move || {
@@ -117,7 +118,7 @@ fn the_end_of_a_write_gives_its_page_to_a_lease_that_waits() {
     assert_eq!(woken.load(Ordering::Relaxed), 1);
     held.extend(page());
     assert_eq!(cache.counters().cached_chunks, 2);
-    // Nobody waits for the next one, so it stays.
+    // No lease waits when the next write ends, so its page stays in the cache.
     drop(guards.pop());
     assert_eq!(woken.load(Ordering::Relaxed), 1);
     assert_eq!(cache.counters().cached_chunks, 2);

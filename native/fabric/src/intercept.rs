@@ -115,7 +115,7 @@ impl<I: Intercept> Fabric for InterceptedFabric<I> {
         self.intercept.send(inner, connection, message)
     }
 
-    /// What is intercepted has its bytes in memory, and they may be changed there.
+    /// An interceptor may look at the bytes and change them, so they are in memory and summed.
     fn write_sources(&mut self, connection: ConnectionId) -> WriteSources {
         WriteSources {
             pipes: false,

@@ -147,7 +147,7 @@ pub struct WriteSources {
 }
 
 impl WriteSources {
-    /// What is copied into frames or records.
+    /// Of connections that copy bytes into frames or records.
     pub const FRAMES: Self = Self {
         parts: MAX_PARTS,
         pipes: false,

@@ -136,7 +136,7 @@ impl Content {
     }
 
     /// Plans a write of the next `bytes` bytes of the stream in at most `max` parts: what the chunk cache has is not
-    /// copied, unless bytes on their way to the peer hold half of its share.
+    /// copied, unless the peer has its share of pages (`Memory::charge_page`).
     pub(super) fn plan(
         &self,
         bytes: usize,

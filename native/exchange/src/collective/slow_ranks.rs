@@ -40,7 +40,7 @@ pub fn slow_ranks(times: &[f64]) -> Vec<bool> {
 pub struct Stopwatch {
     /// Rounds since the last look.
     rounds: u64,
-    /// The shortest time since then; 0 if there is none.
+    /// The shortest of their times; 0 before the first.
     shortest: f64,
 }
 

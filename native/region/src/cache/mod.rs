@@ -88,10 +88,7 @@ impl ChunkCache {
     /// Returns the chunk, if it is in a slot; this is a use of it. It stays there until the guard is dropped.
     pub fn get(self: &Arc<Self>, id: RegionId, chunk: u64) -> Option<ReadGuard> {
         let mut state = lock(&self.state);
-        if state.admission.halves() {
-            state.table.halve_accesses();
-        }
-        let slot = state.table.acquire((id, chunk))?;
+        let slot = state.acquire((id, chunk))?;
         self.counts.resident.fetch_add(1, Ordering::Relaxed);
         self.guard(&state, slot)
     }

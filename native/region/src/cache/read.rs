@@ -70,10 +70,7 @@ impl ChunkCache {
         let mut admitted = None;
         let guard = {
             let mut state = lock(&self.state);
-            if state.admission.halves() {
-                state.table.halve_accesses();
-            }
-            let slot = state.table.acquire((region.id(), chunk));
+            let slot = state.acquire((region.id(), chunk));
             if slot.is_none() && sleep == Sleep::May && piece.len() < CHUNK_BYTES as usize {
                 admitted = state.admission.count_access((region.id(), chunk));
             }

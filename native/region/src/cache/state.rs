@@ -103,6 +103,14 @@ impl CacheState {
         taken.collect()
     }
 
+    /// Counts a use of the chunk, and a reader of its slot if it is in one. Each use ages the counts of all chunks.
+    pub(super) fn acquire(&mut self, chunk: Chunk) -> Option<Slot> {
+        if self.admission.halves() {
+            self.table.halve_accesses();
+        }
+        self.table.acquire(chunk)
+    }
+
     /// Takes the page away from a slot that has no readers, and changes its version. Returns whether it did.
     pub(super) fn give_page(&mut self, slot: Slot, versions: &Versions) -> bool {
         let gives = self.table.take_page(slot);
