@@ -15,6 +15,7 @@ import links
 import queries
 from applications import Group
 from results import NAMES, ROOT, STOCK, TARGET, Store, Suite, Table, middle, say
+from sides import COMET_SPARK
 
 from suites.spark import ADAPTIVE, HOW, MAIN, across, replace_rounds
 
@@ -214,6 +215,18 @@ SUITES = {
         options(SORTING, ["stock", "faro-spark-sort", "faro-auto"], False, scale="3"),
         needs_jar=True,
         rounds=2,
+    ),
+    "comet": Suite(
+        "Behind Comet",
+        f"{ABOUT} Here the scale factor is 3, on the Spark that the newest Comet is for. *Faro "
+        "behind Comet* has `io.faro.spark.FaroPlugin` in `spark.plugins`, and Comet's operators "
+        "and shuffle format; both Comets have 6 GB outside the heap, which the others have not.",
+        lambda records: [across("Scale factor 3", records)],
+        measure,
+        options(QUERIES, ["stock", "faro-auto", "comet", "faro-comet"], False, scale="3"),
+        needs_jar=True,
+        rounds=1,
+        version=COMET_SPARK,
     ),
     "links": Suite(
         "By kind of link",

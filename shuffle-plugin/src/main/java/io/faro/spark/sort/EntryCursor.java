@@ -10,7 +10,7 @@ import org.apache.spark.unsafe.memory.MemoryBlock;
  * time, so that the processor waits for them together.
  */
 final class EntryCursor extends RowCursor {
-  private static final int AHEAD = 32;
+  static final int AHEAD = 32;
 
   private final PagedRows rows;
   private final LongArray entries;

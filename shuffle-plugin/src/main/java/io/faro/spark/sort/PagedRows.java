@@ -6,6 +6,10 @@ import io.faro.sort.RowSort;
 import io.faro.spark.metrics.SortDeclineReason;
 import java.io.File;
 import java.io.IOException;
+import java.nio.channels.SeekableByteChannel;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -295,7 +299,8 @@ final class PagedRows extends MemoryConsumer {
           row.pointTo(cursor.base, cursor.offset + RowSort.ROW_HEAD_BYTES, cursor.bytes);
         }
       } catch (IOException e) {
-        throw new java.io.UncheckedIOException(e);
+        // As from Spark's own sorter.
+        Platform.throwException(e);
       }
     }
     if (before != null) {
@@ -368,10 +373,22 @@ final class PagedRows extends MemoryConsumer {
       isWhole = true;
     } finally {
       if (!isWhole) {
+        // The writer cannot be closed without writing more, and an open file keeps its bytes on the disk.
+        truncate(writer.getFile());
         delete(writer.getFile());
       }
     }
     spilled = writer;
+  }
+
+  private static void truncate(File file) {
+    try (SeekableByteChannel bytes = Files.newByteChannel(file.toPath(), StandardOpenOption.WRITE)) {
+      bytes.truncate(0);
+    } catch (NoSuchFileException e) {
+      LOG.debug("{} has no byte yet", file);
+    } catch (IOException e) {
+      LOG.warn("{} cannot be emptied", file, e);
+    }
   }
 
   private static void delete(File file) {

@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.SortExec;
 import org.apache.spark.sql.execution.UnsafeExternalRowSorter;
 import org.apache.spark.sql.execution.metric.SQLMetric;
+import org.apache.spark.unsafe.Platform;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.collection.Iterator;
 import scala.runtime.AbstractFunction1;
@@ -70,7 +71,9 @@ final class PartitionSort extends AbstractFunction1<Iterator<InternalRow>, Itera
       count(context.taskMetrics(), runs.sortNanos(), runs.peakBytes(), spilledBefore);
       return runs.sorted();
     } catch (IOException e) {
-      throw new java.io.UncheckedIOException(e);
+      // As from Spark's own sorter.
+      Platform.throwException(e);
+      throw new AssertionError("thrown above", e);
     }
   }
 

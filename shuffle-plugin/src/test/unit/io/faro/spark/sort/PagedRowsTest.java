@@ -9,6 +9,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.faro.TestLibrary;
 import io.faro.spark.metrics.SortDeclineReason;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.Properties;
@@ -41,7 +42,7 @@ class PagedRowsTest {
 
   private final TaskMetrics metrics = TaskMetrics.empty();
   private TaskMemoryManager memory;
-  private TaskContextImpl context;
+  private Task context;
 
   @BeforeAll
   static void start() throws Exception {
@@ -61,9 +62,25 @@ class PagedRowsTest {
         .set("spark.memory.offHeap.enabled", Boolean.toString(offHeap))
         .set("spark.memory.offHeap.size", Long.toString(bytes));
     memory = new TaskMemoryManager(new UnifiedMemoryManager(conf, bytes, 0, 1), 0);
-    context = new TaskContextImpl(
-        0, 0, 0, 0, 0, 1, memory, new Properties(), null, metrics, 1, scala.Predef$.MODULE$.Map().empty());
+    context = new Task();
     return new PagedRows(context, 1);
+  }
+
+  /** It can be killed between two rows. */
+  private final class Task extends TaskContextImpl {
+    private int checks = Integer.MAX_VALUE;
+
+    Task() {
+      super(0, 0, 0, 0, 0, 1, memory, new Properties(), null, metrics, 1, scala.Predef$.MODULE$.Map().empty());
+    }
+
+    @Override
+    public void killTaskIfInterrupted() {
+      if (--checks == 0) {
+        throw new TaskKilledException("test");
+      }
+      super.killTaskIfInterrupted();
+    }
   }
 
   /** Fills with the numbers from 0 on, in another order; returns how many found room. */
@@ -244,6 +261,40 @@ class PagedRowsTest {
     assertEquals(before, files(), "half a spill is deleted");
     spilling.close();
     assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  /** As on a disk that is full: its bytes are needed by others, also while the writer is not collected. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void halfASpillLeavesNothingOnTheDisk(boolean offHeap) throws Exception {
+    PagedRows rows = rows(offHeap, 8 << 20);
+    fill(rows);
+    assertNull(rows.sort(byLong(), () -> null));
+    context.checks = ROWS / EntryCursor.AHEAD;
+    Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
+    long written = diskBytes();
+    assertThrows(TaskKilledException.class, () -> rows.spill(1 << 20, neighbour));
+    assertEquals(written, diskBytes());
+    rows.close();
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  /** Those of files in Spark's directories that are open, deleted ones among them. */
+  private static long diskBytes() throws Exception {
+    long bytes = 0;
+    String directories = SparkEnv.get().blockManager().diskBlockManager().localDirs()[0].getPath();
+    try (Stream<Path> open = Files.list(Paths.get("/proc/self/fd"))) {
+      for (Path descriptor : open.collect(Collectors.toList())) {
+        try {
+          if (Files.readSymbolicLink(descriptor).startsWith(directories)) {
+            bytes += Files.size(descriptor);
+          }
+        } catch (NoSuchFileException e) {
+          // Closed since.
+        }
+      }
+    }
+    return bytes;
   }
 
   @ParameterizedTest
