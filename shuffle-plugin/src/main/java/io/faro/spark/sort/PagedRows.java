@@ -39,7 +39,10 @@ import org.slf4j.LoggerFactory;
  */
 final class PagedRows extends MemoryConsumer {
   private static final Logger LOG = LoggerFactory.getLogger(PagedRows.class);
-  /** For each row, memory for its entry in two arrays is taken before it comes in: that of Spark's own pointers. */
+  /**
+   * For each row, memory for its entry in two arrays is taken before it comes in. Spark's pointers take as much where
+   * it sorts by radix, otherwise 24 bytes.
+   */
   private static final long RESERVED_BYTES = 2 * RowSort.MAX_ENTRY_BYTES;
   private static final int ROWS_RESERVED_AT_A_TIME = 1 << 10;
   /** Two longs for each of them are an array. Sums of these positions are ints too. */
