@@ -130,7 +130,8 @@ proptest! {
         }
         prop_assert_eq!(&all, &status.applications);
         let bytes = status.encode(0);
-        for end in 0..bytes.len() {
+        // Each end takes a decoding of all before it: 500 of up to 64 Ki, other ones in each case.
+        for end in (0..bytes.len()).step_by(1 + bytes.len() / 500) {
             prop_assert!(Status::decode(&bytes[..end]).is_err());
         }
     }
