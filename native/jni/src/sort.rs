@@ -182,8 +182,9 @@ pub extern "system" fn Java_io_faro_sort_SortNative_encode<'local>(
     .resolve::<TypedErrors>();
 }
 
-/// Implements `SortNative.step`. Both arrays have room for `room` bytes of entries. Returns 0 if there
-/// is more to do, 1 if the entries are in the first array, 2 if they are in the second.
+/// Implements `SortNative.step`. The first array has `room` bytes of entries, the second one room for
+/// `second_room` bytes; with 0 there is none. Returns 0 if there is more to do, 1 if the entries are in
+/// the first array, 2 if they are in the second.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_sort_SortNative_step<'local>(
     mut env: EnvUnowned<'local>,
@@ -191,9 +192,10 @@ pub extern "system" fn Java_io_faro_sort_SortNative_step<'local>(
     handle: jlong,
     first: JLongArray<'local>,
     first_at: jlong,
+    room: jlong,
     second: JLongArray<'local>,
     second_at: jlong,
-    room: jlong,
+    second_room: jlong,
     budget: jint,
 ) -> jint {
     env.with_env(|env| -> EntryResult<jint> {
@@ -201,24 +203,30 @@ pub extern "system" fn Java_io_faro_sort_SortNative_step<'local>(
         let mut sorter = lock(&sorter);
         let budget = size("budget", jlong::from(budget))?;
         let count = words(env, "first", &first, first_at, room)?;
-        words(env, "second", &second, second_at, room)?;
-        let (first, second) = (Page::of(env, &first)?, Page::of(env, &second)?);
-        let first = first.at(first_at).cast::<u64>();
-        let second = second.at(second_at).cast::<u64>();
-        apart(
-            span(first.cast_const(), count),
-            span(second.cast_const(), count),
-        )?;
-        // SAFETY: `words` has made sure that arrays have these words, and that they are aligned; memory outside the heap
-        // are pages of Spark's that the caller owns during the call. The two do not overlap.
-        let (first, second) = unsafe {
-            (
-                slice::from_raw_parts_mut(first, count),
-                slice::from_raw_parts_mut(second, count),
-            )
+        let second_count = match second_room {
+            0 => 0,
+            room => words(env, "second", &second, second_at, room)?,
         };
-        let progress = sorter.step(first, second, budget).map_err(refused)?;
-        Ok(match progress {
+        let page = Page::of(env, &first)?;
+        let first = page.at(first_at).cast::<u64>();
+        // SAFETY: `words` has made sure that an array has these words, and that they are aligned; memory outside the heap
+        // is a page of Spark's that the caller owns during the call.
+        let entries = unsafe { slice::from_raw_parts_mut(first, count) };
+        let progress = match second_count {
+            0 => sorter.step(entries, &mut [], budget),
+            _ => {
+                let page = Page::of(env, &second)?;
+                let second = page.at(second_at).cast::<u64>();
+                apart(
+                    span(first.cast_const(), count),
+                    span(second.cast_const(), second_count),
+                )?;
+                // SAFETY: as above, and the two do not overlap.
+                let scratch = unsafe { slice::from_raw_parts_mut(second, second_count) };
+                sorter.step(entries, scratch, budget)
+            }
+        };
+        Ok(match progress.map_err(refused)? {
             SortProgress::More => 0,
             SortProgress::InFirst => 1,
             SortProgress::InSecond => 2,

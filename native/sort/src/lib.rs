@@ -3,7 +3,7 @@
 //! sorted as numbers. Positions grow in the order in which rows came, so equal keys keep that order.
 //!
 //! ```text
-//!  pages of rows ──survey──▶ KeyColumnStats ──▶ KeyLayout ──encode──▶ entries ──RadixSort or MergeSort──▶ positions in order
+//!  pages of rows ──survey──▶ KeyColumnStats ──▶ KeyLayout ──encode──▶ entries ──RadixSort or QuickSort──▶ positions in order
 //! ```
 //!
 //! The survey finds which values each column has, so that a key has only the bits in which rows differ:
@@ -17,8 +17,8 @@ mod column;
 mod encode;
 mod error;
 mod layout;
-mod merge;
 mod progress;
+mod quick;
 mod radix;
 mod rows;
 mod sorter;

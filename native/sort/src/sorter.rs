@@ -4,8 +4,8 @@ use crate::column::KeyColumn;
 use crate::encode::EntryNumber;
 use crate::error::SortError;
 use crate::layout::{bits, KeyLayout};
-use crate::merge::{wide_entries, MergeSort};
 use crate::progress::SortProgress;
+use crate::quick::{wide_entries, QuickSort};
 use crate::radix::RadixSort;
 use crate::rows::RowFormat;
 use crate::survey::KeyColumnStats;
@@ -15,14 +15,12 @@ const MAX_POSITION_BITS: u32 = 56;
 /// Rows are counted in 32 bits.
 const MAX_ROWS: u64 = u32::MAX as u64 >> 1;
 
-/// Entries of two words that are sorted in one go, in about 10 ms.
-const RUN_ENTRIES: usize = 1 << 18;
-
 /// How an entry is made: a key's bits above a page's number above the word of the page at which the
 /// row's head is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntryShape {
-    /// Words of an entry, 1 or 2. The highest comes first.
+    /// Words of an entry, 1 or 2. The highest comes first. Entries of one word are sorted with a second
+    /// array, those of two words in their place, so either takes two words for each row.
     pub words: usize,
     pub word_bits: u32,
     pub page_bits: u32,
@@ -63,7 +61,7 @@ enum EntrySort {
     /// Entries of one word.
     Radix(RadixSort),
     /// Entries of two words, whose keys have too many digits.
-    Merge(MergeSort),
+    Quick(QuickSort),
 }
 
 #[derive(Debug)]
@@ -175,14 +173,15 @@ impl RowSorter {
                 (false, 1) => {
                     EntrySort::Radix(RadixSort::new(shape.position_bits(), stage.layout.bits))
                 }
-                (false, _) => EntrySort::Merge(MergeSort::new(RUN_ENTRIES)),
+                (false, _) => EntrySort::Quick(QuickSort::new(stage.rows)),
             };
             self.stage = SortStage::Sort { shape, sort };
         }
         Ok(())
     }
 
-    /// Goes on with the sort, for about `budget` entries. Both arrays have room for all entries, the first has them.
+    /// Goes on with the sort, for about `budget` entries. The first array has all entries. Where an entry is
+    /// one word, the second one has room for all; otherwise it is not used.
     pub fn step(
         &mut self,
         first: &mut [u64],
@@ -193,25 +192,25 @@ impl RowSorter {
             return Err(SortError::Sequence { call: "step" });
         };
         let needed = self.rows as usize * shape.words;
-        let found = first.len().min(second.len());
-        if found < needed {
-            return Err(SortError::Room { found, needed });
-        }
-        let (first, second) = (&mut first[..needed], &mut second[..needed]);
-        match sort {
-            EntrySort::InOrder => Ok(SortProgress::InFirst),
-            EntrySort::Radix(radix) => Ok(radix.step(first, second, budget)),
-            EntrySort::Merge(merge) => match (wide_entries(first), wide_entries(second)) {
-                (Some(first), Some(second)) => Ok(merge.step(first, second, budget)),
-                _ => Err(SortError::Room { found, needed }),
-            },
-        }
+        let first = cut(first, needed)?;
+        Ok(match sort {
+            EntrySort::InOrder => SortProgress::InFirst,
+            EntrySort::Radix(radix) => radix.step(first, cut(second, needed)?, budget),
+            EntrySort::Quick(quick) => quick.step(wide_entries(first)?, budget),
+        })
     }
 
     /// Returns the number of rows in all pages.
     pub fn rows(&self) -> u64 {
         self.rows
     }
+}
+
+fn cut(array: &mut [u64], needed: usize) -> Result<&mut [u64], SortError> {
+    let found = array.len();
+    array
+        .get_mut(..needed)
+        .ok_or(SortError::Room { found, needed })
 }
 
 impl EncodeStage {

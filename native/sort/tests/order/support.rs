@@ -188,7 +188,7 @@ pub fn sort(
     }
     let shape = sorter.plan().expect("a survey");
     let mut first = vec![0; rows.len() * shape.words];
-    let mut second = first.clone();
+    let mut second = vec![0; if shape.words == 1 { first.len() } else { 0 }];
     for page in &pages {
         sorter.encode(page, &mut first).expect("the same rows");
     }

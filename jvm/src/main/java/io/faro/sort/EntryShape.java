@@ -20,6 +20,11 @@ public final class EntryShape {
     isExact = packed >> 24 != 0;
   }
 
+  /** Returns whether entries are sorted in one array. Otherwise a second one as large is needed. */
+  public boolean isSortedInPlace() {
+    return words > 1;
+  }
+
   /** Returns the number of the page of an entry's row, by the entry's last long. */
   public int page(long last) {
     return (int) (last >>> wordBits & (1L << pageBits) - 1);

@@ -9,8 +9,8 @@ package io.faro.sort;
 public final class RowSort implements AutoCloseable {
   /** Bytes before each row in a page. */
   public static final int ROW_HEAD_BYTES = 8;
-  /** Bytes that an entry has at most. */
-  public static final int MAX_ENTRY_BYTES = 16;
+  /** Bytes that entries take at most for each row, in one array or in two. */
+  public static final int MAX_ROW_BYTES = 16;
   /** Entries that a call moves: garbage collection waits for it, some milliseconds. */
   private static final int STEP = 1 << 20;
 
@@ -45,17 +45,27 @@ public final class RowSort implements AutoCloseable {
   }
 
   /**
-   * Sorts the entries, which are in the first of two arrays that have room for all. Returns {@code true} if they are in
-   * the second one then. {@code beforeStep} runs every few milliseconds; what it throws ends the sort.
+   * Sorts entries of one long, which are in the first of two arrays that have room for all. Returns {@code true} if
+   * they are in the second one then. {@code beforeStep} runs every few milliseconds; what it throws ends the sort.
    */
   public boolean sort(
       long[] first, long firstAt, long[] second, long secondAt, long room, Runnable beforeStep) {
+    return steps(first, firstAt, room, second, secondAt, room, beforeStep) == 2;
+  }
+
+  /** Sorts entries of two longs in their place. */
+  public void sortInPlace(long[] entries, long at, long room, Runnable beforeStep) {
+    steps(entries, at, room, null, 0, 0, beforeStep);
+  }
+
+  private int steps(long[] first, long firstAt, long room, long[] second, long secondAt, long secondRoom,
+      Runnable beforeStep) {
     int step;
     do {
       beforeStep.run();
-      step = SortNative.step(handle, first, firstAt, second, secondAt, room, STEP);
+      step = SortNative.step(handle, first, firstAt, room, second, secondAt, secondRoom, STEP);
     } while (step == 0);
-    return step == 2;
+    return step;
   }
 
   @Override

@@ -29,7 +29,10 @@ final class SortNative {
   static native void encode(
       long sorter, long[] page, long from, long bytes, long[] entries, long to, long room);
 
-  /** Returns 0 if there is more to do, 1 if the entries are in the first array, 2 if they are in the second. */
+  /**
+   * {@code secondRoom} is 0 where the entries are sorted in their place. Returns 0 if there is more to do, 1 if the
+   * entries are in the first array, 2 if they are in the second.
+   */
   static native int step(
-      long sorter, long[] first, long firstAt, long[] second, long secondAt, long room, int budget);
+      long sorter, long[] first, long firstAt, long room, long[] second, long secondAt, long secondRoom, int budget);
 }

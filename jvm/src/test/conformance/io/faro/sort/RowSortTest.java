@@ -43,11 +43,16 @@ class RowSortTest {
       EntryShape shape = sort.plan();
       assertTrue(shape.isExact);
       long[] first = new long[rows * shape.words];
-      long[] second = new long[first.length];
       for (long[] page : pages) {
         sort.encode(page, 0, bytes(page), first, 0, bytes(first));
       }
-      long[] entries = sort.sort(first, 0, second, 0, bytes(first), () -> {}) ? second : first;
+      long[] entries = first;
+      if (shape.isSortedInPlace()) {
+        sort.sortInPlace(first, 0, bytes(first), () -> {});
+      } else {
+        long[] second = new long[rows];
+        entries = sort.sort(first, 0, second, 0, bytes(first), () -> {}) ? second : first;
+      }
       long[] values = new long[rows];
       for (int i = 0; i < rows; i++) {
         long last = entries[(i + 1) * shape.words - 1];

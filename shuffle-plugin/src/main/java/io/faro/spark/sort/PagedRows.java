@@ -40,10 +40,10 @@ import org.slf4j.LoggerFactory;
 final class PagedRows extends MemoryConsumer {
   private static final Logger LOG = LoggerFactory.getLogger(PagedRows.class);
   /**
-   * For each row, memory for its entry in two arrays is taken before it comes in. Spark's pointers take as much where
-   * it sorts by radix, otherwise 24 bytes.
+   * For each row, memory for its entry is taken before it comes in. Spark's pointers take 32 bytes where it sorts by
+   * radix, otherwise 24.
    */
-  private static final long RESERVED_BYTES = 2 * RowSort.MAX_ENTRY_BYTES;
+  private static final long RESERVED_BYTES = RowSort.MAX_ROW_BYTES;
   private static final int ROWS_RESERVED_AT_A_TIME = 1 << 10;
   /** Two longs for each of them are an array. Sums of these positions are ints too. */
   private static final long MAX_ROWS = 1 << 29;
@@ -175,8 +175,8 @@ final class PagedRows extends MemoryConsumer {
       EntryShape shape = sort.plan();
       giveUpReserved();
       LongArray first = allocate(rows * shape.words);
-      LongArray second = first == null ? null : allocate(rows * shape.words);
-      if (second == null) {
+      LongArray second = first == null || shape.isSortedInPlace() ? null : allocate(rows * shape.words);
+      if (first == null || second == null && !shape.isSortedInPlace()) {
         free(first);
         return SortDeclineReason.MEMORY;
       }
@@ -203,22 +203,27 @@ final class PagedRows extends MemoryConsumer {
     return null;
   }
 
-  /** Returns the one of the two arrays that has the entries in order. */
+  /** Returns the array that has the entries in order. There is no second one where they are sorted in their place. */
   private LongArray sort(
-      RowSort sort, EntryShape shape, LongArray first, LongArray second, Supplier<BaseOrdering> ordering) {
+      RowSort sort, EntryShape shape, LongArray first, @Nullable LongArray second, Supplier<BaseOrdering> ordering) {
     MemoryBlock one = first.memoryBlock();
-    MemoryBlock two = second.memoryBlock();
     long room = rows * shape.words * Long.BYTES;
     for (int i = 0; i < pages.size(); i++) {
       checkInterrupt();
       MemoryBlock page = pages.get(i);
       sort.encode(array(page), place(page), used[i], array(one), place(one), room);
     }
-    boolean inSecond = !pages.isEmpty()
-        && sort.sort(array(one), place(one), array(two), place(two), room, this::checkInterrupt);
-    LongArray sorted = inSecond ? second : first;
+    LongArray sorted = first;
+    if (second != null) {
+      MemoryBlock two = second.memoryBlock();
+      boolean inSecond = !pages.isEmpty()
+          && sort.sort(array(one), place(one), array(two), place(two), room, this::checkInterrupt);
+      sorted = inSecond ? second : first;
+    } else {
+      sort.sortInPlace(array(one), place(one), room, this::checkInterrupt);
+    }
     if (!shape.isExact) {
-      new TieSort(this, shape, ordering, sorted, inSecond ? first : second).sort((int) rows);
+      new TieSort(this, shape, ordering, sorted, sorted == first ? second : first).sort((int) rows);
     }
     return sorted;
   }

@@ -1,5 +1,6 @@
 package io.faro.spark.sort;
 
+import io.faro.Nullable;
 import io.faro.sort.EntryShape;
 import io.faro.sort.RowSort;
 import java.util.function.Supplier;
@@ -11,7 +12,8 @@ import org.apache.spark.unsafe.memory.MemoryBlock;
 
 /**
  * Sorts entries whose keys agree as far as they go, by Spark's own comparison of their rows: a merge sort, which keeps
- * the order of equal rows, in the second array of entries.
+ * the order of equal rows. Only the last long of an entry is needed then. So the first one of two is where rows are
+ * merged to, and is lost; for entries of one long it is the other array.
  */
 final class TieSort {
   /** Entries up to which inserting one after the other takes less time. */
@@ -19,19 +21,24 @@ final class TieSort {
 
   private final PagedRows rows;
   private final LongArray entries;
-  private final LongArray scratch;
   private final EntryShape shape;
+  /** The entries' last longs. */
+  private final Lane last;
+  private final Lane scratch;
   private final Supplier<BaseOrdering> supplier;
   private BaseOrdering ordering;
   private final UnsafeRow left;
   private final UnsafeRow right;
 
-  TieSort(PagedRows rows, EntryShape shape, Supplier<BaseOrdering> ordering, LongArray entries, LongArray scratch) {
+  /** {@code other} is null where entries are sorted in their place. */
+  TieSort(PagedRows rows, EntryShape shape, Supplier<BaseOrdering> ordering, LongArray entries,
+      @Nullable LongArray other) {
     this.rows = rows;
     this.entries = entries;
-    this.scratch = scratch;
     this.supplier = ordering;
     this.shape = shape;
+    last = new Lane(entries, shape.words, shape.words - 1);
+    scratch = new Lane(other == null ? entries : other, shape.words, 0);
     left = new UnsafeRow(rows.fields());
     right = new UnsafeRow(rows.fields());
   }
@@ -52,10 +59,10 @@ final class TieSort {
   /** Returns whether two entries have the same key. */
   private boolean agree(int a, int b) {
     return (shape.words == 1 || entries.get(a * shape.words) == entries.get(b * shape.words))
-        && shape.agree(get(entries, a), get(entries, b));
+        && shape.agree(last.get(a), last.get(b));
   }
 
-  /** Only the last words of these entries differ, and they alone move. */
+  /** These entries have the same key, so that only their last longs differ. */
   private void sort(int from, int to) {
     if (ordering == null) {
       ordering = supplier.get();
@@ -63,42 +70,42 @@ final class TieSort {
     for (int start = from; start < to; start += FEW) {
       insert(start, Math.min(to, start + FEW));
     }
-    LongArray source = entries;
-    LongArray target = scratch;
+    Lane source = last;
+    Lane target = scratch;
     for (int run = FEW; run < to - from; run *= 2) {
       rows.checkInterrupt();
       for (int start = from; start < to; start += 2 * run) {
         merge(source, target, start, Math.min(to, start + run), Math.min(to, start + 2 * run));
       }
-      LongArray other = source;
+      Lane other = source;
       source = target;
       target = other;
     }
-    if (source != entries) {
+    if (source != last) {
       for (int i = from; i < to; i++) {
-        set(entries, i, get(source, i));
+        last.set(i, source.get(i));
       }
     }
   }
 
   private void insert(int from, int to) {
     for (int i = from + 1; i < to; i++) {
-      long moved = get(entries, i);
+      long moved = last.get(i);
       int place = i;
-      while (place > from && isAfter(get(entries, place - 1), moved)) {
-        set(entries, place, get(entries, place - 1));
+      while (place > from && isAfter(last.get(place - 1), moved)) {
+        last.set(place, last.get(place - 1));
         place--;
       }
-      set(entries, place, moved);
+      last.set(place, moved);
     }
   }
 
-  private void merge(LongArray source, LongArray target, int from, int middle, int to) {
+  private void merge(Lane source, Lane target, int from, int middle, int to) {
     int a = from;
     int b = middle;
     for (int place = from; place < to; place++) {
-      boolean takesFirst = b == to || a < middle && !isAfter(get(source, a), get(source, b));
-      set(target, place, takesFirst ? get(source, a++) : get(source, b++));
+      boolean takesFirst = b == to || a < middle && !isAfter(source.get(a), source.get(b));
+      target.set(place, source.get(takesFirst ? a++ : b++));
     }
   }
 
@@ -115,11 +122,24 @@ final class TieSort {
     row.pointTo(page.getBaseObject(), offset + RowSort.ROW_HEAD_BYTES, bytes);
   }
 
-  private long get(LongArray array, int entry) {
-    return array.get((entry + 1) * shape.words - 1);
-  }
+  /** One of each entry's longs. */
+  private static final class Lane {
+    private final LongArray array;
+    private final int words;
+    private final int word;
 
-  private void set(LongArray array, int entry, long value) {
-    array.set((entry + 1) * shape.words - 1, value);
+    Lane(LongArray array, int words, int word) {
+      this.array = array;
+      this.words = words;
+      this.word = word;
+    }
+
+    long get(int entry) {
+      return array.get(entry * words + word);
+    }
+
+    void set(int entry, long value) {
+      array.set(entry * words + word, value);
+    }
   }
 }

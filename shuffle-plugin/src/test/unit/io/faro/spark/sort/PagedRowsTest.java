@@ -335,6 +335,41 @@ class PagedRowsTest {
     assertEquals(0, memory.cleanUpAllAllocatedMemory());
   }
 
+  /** Memory for entries, here of two longs, is taken with the rows, and suffices to sort them. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void rowsThatTakeAllMemoryAreSorted(boolean offHeap) throws Exception {
+    rows(offHeap, 2 << 20).close();
+    PagedRows rows = new PagedRows(context, 2);
+    UnsafeRow row = UnsafeRow.createFromByteArray(24, 2);
+    int count = 0;
+    while (true) {
+      // Each key comes 50 times.
+      row.setLong(0, (count % 800 + 1) * 0x9e3779b97f4a7c15L);
+      row.setLong(1, -count);
+      if (!rows.add(row)) {
+        break;
+      }
+      count++;
+    }
+    // 8 bytes for its length and 16 for its entry beside each row of 24.
+    int fit = (2 << 20) / (24 + 24);
+    assertTrue(count > fit * 9 / 10, count + " of " + fit + " rows");
+    assertNull(rows.sort(SortColumns.of(io.faro.sort.SortKey.empty()
+        .then(0, io.faro.sort.KeyKind.LONG, false, true).then(1, io.faro.sort.KeyKind.LONG, false, true), 2), () -> null));
+    long first = Long.MIN_VALUE;
+    long second = 0;
+    for (int i = 0; i < count; i++) {
+      assertTrue(rows.advance(row));
+      assertTrue(first < row.getLong(0) || first == row.getLong(0) && second < row.getLong(1), i + ". row");
+      first = row.getLong(0);
+      second = row.getLong(1);
+    }
+    assertFalse(rows.advance(row));
+    rows.close();
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
   /** Two columns: a key of which there are many equal ones, and the row's number. */
   private SortRuns runs(boolean offHeap, int count) throws Exception {
     return runs(offHeap, count, i -> i * 7_919L % 1_000);
@@ -366,7 +401,7 @@ class PagedRowsTest {
   @ValueSource(booleans = {false, true})
   void runsThatMovedToDiskAreMergedAndEqualRowsKeepTheirOrder(boolean offHeap) throws Exception {
     Set<Path> before = files();
-    SortRuns runs = runs(offHeap, 150_000);
+    SortRuns runs = runs(offHeap, 200_000);
     int onDisk = files().size() - before.size();
     assertTrue(onDisk > 3, onDisk + " runs");
     assertNull(runs.sort());
@@ -374,7 +409,7 @@ class PagedRowsTest {
     Neighbour neighbour = new Neighbour(memory.getTungstenMemoryMode());
     long key = 0;
     long number = -1;
-    for (int i = 0; i < 150_000; i++) {
+    for (int i = 0; i < 200_000; i++) {
       InternalRow row = sorted.next();
       assertTrue(row.getLong(0) == key ? row.getLong(1) > number : row.getLong(0) == key + 1, i + ". row");
       key = row.getLong(0);
