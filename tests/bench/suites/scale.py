@@ -38,13 +38,16 @@ LARGE = ["TERA", "X2000"]
 WARM_UP_QUERY, WARM_UP_RUN = "q3", "run B2 4"
 ONE_HOST = "one host"
 EVENTS = TARGET / "events"
-ABOUT = (
-    "TPC-DS at scale factor 10, tables in Parquet that are in the page cache; two executors of one "
-    "core and a heap of 1 GB on one host, `spark.local.dir` on a disk, otherwise Spark's defaults. "
+LOTS = (
+    "tables in Parquet that are in the page cache; two executors of one core and a heap of 1 GB on "
+    "one host, `spark.local.dir` on a disk, otherwise Spark's defaults. "
     "`spark.shuffle.readHostLocalDisk=false` stands for two hosts. Each side takes a lot of a few "
     "queries in a new application that first answers a small query and does a repartition, and "
     "then each query once; in every other heat the sides have the opposite order. Answers were "
-    "compared with stock Spark's. TERA sorts 10 GB and spills, X2000 has 2,000 x 2,000 blocks."
+    "compared with stock Spark's."
+)
+ABOUT = (
+    f"TPC-DS at scale factor 10, {LOTS} TERA sorts 10 GB and spills, X2000 has 2,000 x 2,000 blocks."
 )
 
 
@@ -209,7 +212,7 @@ SUITES = {
     ),
     "sort": Suite(
         "Sorts of merge joins and windows",
-        f"{ABOUT} Here the scale factor is 3, and the second side has `spark.faro.sort=false`.",
+        f"TPC-DS at scale factor 3, {LOTS} The second side has `spark.faro.sort=false`.",
         lambda records: [across("Scale factor 3", records)],
         measure,
         options(SORTING, ["stock", "faro-spark-sort", "faro-auto"], False, scale="3"),
@@ -218,9 +221,9 @@ SUITES = {
     ),
     "comet": Suite(
         "Behind Comet",
-        f"{ABOUT} Here the scale factor is 3, on the Spark that the newest Comet is for. *Faro "
-        "behind Comet* has `io.faro.spark.FaroPlugin` in `spark.plugins`, and Comet's operators "
-        "and shuffle format; both Comets have 6 GB outside the heap, which the others have not.",
+        f"TPC-DS at scale factor 3, {LOTS} The Spark is what the newest Comet is for. *Faro behind "
+        "Comet* has `io.faro.spark.FaroPlugin` in `spark.plugins`, and Comet's operators and "
+        "shuffle format; both Comets have 6 GB outside the heap, which the others have not.",
         lambda records: [across("Scale factor 3", records)],
         measure,
         options(QUERIES, ["stock", "faro-auto", "comet", "faro-comet"], False, scale="3"),
