@@ -200,7 +200,24 @@ fn an_offer_is_no_progress(fabric: FabricChoice) {
     });
 }
 
+/// A peer that cancels and takes no bytes keeps none of the server's pages beyond the deadline.
+fn a_cancel_ends_no_deadline(fabric: FabricChoice) {
+    let turns = Turns::over(fabric);
+    let (server, _) = server(&turns, fabric, SHORT);
+    let mut peer = [connect(&turns, fabric, 1, &server)];
+    let_the_kernel_wait();
+    ask(&turns, &server, fabric, &mut peer);
+    let held = |name| counter(&server.endpoint, name);
+    turns.until("writes are under way", &mut || {
+        held("pool.leasedBytes") > held("connectionBytes")
+    });
+    (0..16).for_each(|id| peer[0].cancel(id));
+    turns.pass(3 * SHORT);
+    until_leases_are_back(&turns, &server);
+}
+
 over_every_fabric!(
+    a_cancel_ends_no_deadline,
     a_peer_cannot_make_a_server_wait_longer,
     an_offer_is_no_progress,
     peers_that_stop_starve_no_other,

@@ -36,12 +36,15 @@ impl ServedFetch {
         self.deadline = now + self.idle_timeout;
     }
 
-    /// Returns the number of running turns and posted writes, as the schedule counts them. A turn
-    /// that waits for memory has its permit.
+    /// Returns the number of running turns and posted writes, as the schedule counts them.
     pub(super) fn under_way(&self) -> usize {
-        let turn = matches!(self.stage, Stage::Running { .. } | Stage::Starved(_));
-        self.writes + usize::from(turn)
+        self.writes + turns_under_way(&self.stage)
     }
+}
+
+/// Returns the number of running turns, as the schedule counts them. A turn that waits for memory has its permit.
+pub(super) fn turns_under_way<J>(stage: &Stage<J>) -> usize {
+    usize::from(matches!(stage, Stage::Running { .. } | Stage::Starved(_)))
 }
 
 /// The fetches of one progress thread.

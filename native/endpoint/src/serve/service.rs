@@ -6,7 +6,7 @@ use super::job::{JobTurn, ServeJob};
 use super::memory_queue::MemoryQueue;
 use super::offer::ResidentSlice;
 use super::remote_buffers::FilledBuffer;
-use super::served_fetches::{ServedFetch, ServedFetches};
+use super::served_fetches::{turns_under_way, ServedFetch, ServedFetches};
 use super::stage::{Buffers, PermittedStep, Stage};
 use super::work::ReturnedWork;
 use super::IoPool;
@@ -172,13 +172,37 @@ impl ServeService {
     }
 
     fn cancel(&mut self, net: &mut Net, (connection, request): (ConnectionId, u64)) {
-        let found = self.fetches.serial((connection, request));
-        let removed = found.and_then(|serial| self.remove(serial));
+        let Some(serial) = self.fetches.serial((connection, request)) else {
+            return;
+        };
+        let Some(entry) = self.fetches.get_mut(serial) else {
+            return;
+        };
         // A client that has read what it was offered waits for no word.
-        if removed.is_some_and(|entry| !matches!(entry.stage, Stage::Offered)) {
+        let is_offered = matches!(entry.stage, Stage::Offered);
+        match entry.writes {
+            0 => drop(self.remove(serial)),
+            _ => self.stop(serial),
+        }
+        if !is_offered {
             let (code, detail) = (FailureCode::Cancelled, String::new());
             fail(net, connection, request, code, detail);
         }
+    }
+
+    /// Stops a fetch that has writes under way. It keeps its deadline, because their pages cannot be used again until
+    /// the client takes them or is disconnected.
+    fn stop(&mut self, serial: u64) {
+        let Some(entry) = self.fetches.unlist(serial) else {
+            return;
+        };
+        debug_assert!(entry.writes > 0, "a fetch without writes has nothing to wait for");
+        let (endpoint, stage) = (entry.endpoint, entry.stage.on_cancel());
+        self.leave_queues(serial, endpoint, &stage);
+        let turns = turns_under_way(&stage);
+        // The memory that its turn had reserved is free before others are begun.
+        drop(stage);
+        self.ended(endpoint, turns);
     }
 
     /// Refuses a request, because there is no room for one more: its client asks again later.
@@ -299,6 +323,11 @@ impl ServeService {
             return;
         };
         let (connection, request, endpoint) = (entry.connection, entry.request, entry.endpoint);
+        // Cancelled while the turn ran, with writes under way: nothing more is posted or said.
+        if !matches!(entry.stage, Stage::Running { .. }) {
+            drop((job, turn));
+            return self.has_room(endpoint);
+        }
         match turn {
             JobTurn::Cold => self.io.submit(job, &self.inbox),
             JobTurn::Busy => {
@@ -450,13 +479,18 @@ impl ServeService {
 
     fn remove(&mut self, serial: u64) -> Option<ServedFetch> {
         let entry = self.fetches.remove(serial)?;
-        match entry.stage {
-            Stage::Queued(_) => self.schedule.withdraw(serial),
-            Stage::Starved(_) => self.starved.remove(entry.endpoint, serial),
-            Stage::Idle(_) | Stage::Running { .. } | Stage::Draining | Stage::Offered => {}
-        }
+        self.leave_queues(serial, entry.endpoint, &entry.stage);
         self.ended(entry.endpoint, entry.under_way());
         Some(entry)
+    }
+
+    /// Removes the turn of a fetch that ends in that stage from the queue in which it waits.
+    fn leave_queues(&mut self, serial: u64, endpoint: EndpointId, stage: &Stage<Box<ServeJob>>) {
+        match stage {
+            Stage::Queued(_) => self.schedule.withdraw(serial),
+            Stage::Starved(_) => self.starved.remove(endpoint, serial),
+            Stage::Idle(_) | Stage::Running { .. } | Stage::Draining | Stage::Offered => {}
+        }
     }
 }
 
@@ -485,6 +519,11 @@ impl ProgressService for ServeService {
             match returned {
                 ReturnedWork::Turned(job, turn) => self.on_turn(net, job, turn),
                 ReturnedWork::Lost(serial) => {
+                    // A cancelled fetch has had its reply, and its writes are still under way.
+                    let entry = self.fetches.get_mut(serial);
+                    if !entry.is_some_and(|entry| matches!(entry.stage, Stage::Running { .. })) {
+                        continue;
+                    }
                     if let Some(entry) = self.remove(serial) {
                         let (connection, request) = (entry.connection, entry.request);
                         let detail = "a thread of the server panicked".to_owned();

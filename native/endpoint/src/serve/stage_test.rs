@@ -88,6 +88,7 @@ fn every_state_and_every_event() {
             }),
         ),
         ("buffers", after(|s| drop(s.on_buffers(vec![buffer()])))),
+        ("cancel", after(|s| drop(s.on_cancel()))),
     ];
     let expected = [
         [
@@ -117,6 +118,7 @@ fn every_state_and_every_event() {
         ],
         ALL,
         ALL,
+        ["draining"; 6],
     ];
     for ((event, got), expected) in table.into_iter().zip(expected) {
         assert_eq!(got, expected, "{event}");

@@ -91,6 +91,11 @@ impl StoppedPeer {
         self.send(kind::MORE_BUFFERS, id, more.encode());
     }
 
+    /// Cancels a request.
+    pub fn cancel(&mut self, id: u64) {
+        self.send(kind::CANCEL, id, Vec::new());
+    }
+
     /// Hands the fabric what it has not sent yet. A device takes a message at a time and tells when it has gone, so that
     /// this takes what the server sends meanwhile.
     pub fn send_on(&mut self) {
