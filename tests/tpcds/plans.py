@@ -11,6 +11,8 @@ plans of two runs differed so in 7 of 12 queries that were asked twice, and of q
 single rows by nested loops, four of nine runs built another side). That is a note; without
 broadcast joins everything has to be equal. How many partitions a read
 joins is one, too: it depends on compressed sizes, and so on the order in which rows came.
+
+Faro's sorts have another name, and stand where Spark's are.
 """
 
 import re
@@ -23,6 +25,7 @@ NUMBERED = [
     (re.compile(r"\b(plan_id|id)=#?\d+"), r"\1"),
     (re.compile(r"\b(scalar-subquery|subquery|dynamicpruning|bloom-filter)-?\d+"), r"\1"),
 ]
+FARO_SORT = (re.compile(r"^(\W*)FaroSort\b"), r"\1Sort")
 
 
 def parsed(text):
@@ -31,7 +34,7 @@ def parsed(text):
     lines = text.splitlines()
     reads = [line.split()[1:] for line in lines if line.startswith("reads")]
     plan = [line for line in lines if not line.startswith("reads")]
-    for pattern, instead in NUMBERED:
+    for pattern, instead in [*NUMBERED, FARO_SORT]:
         plan = [pattern.sub(instead, line) for line in plan]
     return plan, [int(count) for counts in reads for count in counts]
 

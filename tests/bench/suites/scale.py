@@ -46,9 +46,8 @@ LOTS = (
     "then each query once; in every other heat the sides have the opposite order. Answers were "
     "compared with stock Spark's."
 )
-ABOUT = (
-    f"TPC-DS at scale factor 10, {LOTS} TERA sorts 10 GB and spills, X2000 has 2,000 x 2,000 blocks."
-)
+TPCDS = f"TPC-DS at scale factor 10, {LOTS}"
+ABOUT = f"{TPCDS} TERA sorts 10 GB and spills, X2000 has 2,000 x 2,000 blocks."
 
 
 def is_query(name):

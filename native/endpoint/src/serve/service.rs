@@ -196,7 +196,10 @@ impl ServeService {
         let Some(entry) = self.fetches.unlist(serial) else {
             return;
         };
-        debug_assert!(entry.writes > 0, "a fetch without writes has nothing to wait for");
+        debug_assert!(
+            entry.writes > 0,
+            "a fetch without writes has nothing to wait for"
+        );
         let (endpoint, stage) = (entry.endpoint, entry.stage.on_cancel());
         self.leave_queues(serial, endpoint, &stage);
         let turns = turns_under_way(&stage);

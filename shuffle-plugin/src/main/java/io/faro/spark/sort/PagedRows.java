@@ -60,6 +60,8 @@ final class PagedRows extends MemoryConsumer {
   private long at;
   private long end;
   private long rows;
+  /** Without their heads. */
+  private long rowBytes;
   /** For how many rows memory for entries is taken. */
   private long reservedRows;
   private long peak;
@@ -92,6 +94,10 @@ final class PagedRows extends MemoryConsumer {
     return sortNanos;
   }
 
+  long rowBytes() {
+    return rowBytes;
+  }
+
   long peakBytes() {
     return peak;
   }
@@ -109,6 +115,7 @@ final class PagedRows extends MemoryConsumer {
     Platform.copyMemory(row.getBaseObject(), row.getBaseOffset(), base, at + RowSort.ROW_HEAD_BYTES, bytes);
     at += RowSort.ROW_HEAD_BYTES + bytes;
     rows++;
+    rowBytes += bytes;
     return true;
   }
 

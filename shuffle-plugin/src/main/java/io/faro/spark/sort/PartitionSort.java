@@ -1,11 +1,13 @@
 package io.faro.spark.sort;
 
 import io.faro.Faro;
+import io.faro.spark.conf.SpillLimits;
 import io.faro.spark.metrics.SortCounters;
 import io.faro.spark.metrics.SortDeclineReason;
 import java.io.IOException;
 import java.io.Serializable;
 import java.util.concurrent.TimeUnit;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -51,7 +53,8 @@ final class PartitionSort extends AbstractFunction1<Iterator<InternalRow>, Itera
         SortCounters.declined(SortDeclineReason.NO_LIBRARY);
         return inSpark(context, null, null, rows, spilledBefore);
       }
-      SortRuns runs = new SortRuns(context, columns, () -> SortNodes.ordering(node));
+      SortRuns runs = new SortRuns(context, columns, () -> SortNodes.ordering(node),
+          new SpillLimits(SparkEnv.get().conf()));
       body.holds(runs);
       context.addTaskCompletionListener((TaskCompletionListener) done -> runs.close());
       while (rows.hasNext()) {

@@ -1,6 +1,7 @@
 package io.faro.spark.sort;
 
 import io.faro.Nullable;
+import io.faro.spark.conf.SpillLimits;
 import io.faro.spark.metrics.SortCounters;
 import io.faro.spark.metrics.SortDeclineReason;
 import java.io.IOException;
@@ -14,8 +15,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Rows of one partition as runs. Rows come in to the last one; when memory ends it is sorted and moves to disk, and
- * another one begins. At the end the last one is sorted in memory, and all are merged.
+ * Rows of one partition as runs. Rows come in to the last one; when memory ends, or Spark's limits are reached, it is
+ * sorted and moves to disk, and another one begins. At the end the last one is sorted in memory, and all are merged.
  */
 final class SortRuns {
   private static final Logger LOG = LoggerFactory.getLogger(SortRuns.class);
@@ -27,6 +28,7 @@ final class SortRuns {
   private final TaskContext context;
   private final SortColumns columns;
   private final Supplier<BaseOrdering> ordering;
+  private final SpillLimits limits;
   /** In the order in which their rows came. Guarded by this, as is the next one. */
   private final List<PagedRows> runs = new ArrayList<>();
   private boolean isClosed;
@@ -35,10 +37,11 @@ final class SortRuns {
   private long sortNanos;
   private long peak;
 
-  SortRuns(TaskContext context, SortColumns columns, Supplier<BaseOrdering> ordering) {
+  SortRuns(TaskContext context, SortColumns columns, Supplier<BaseOrdering> ordering, SpillLimits limits) {
     this.context = context;
     this.columns = columns;
     this.ordering = ordering;
+    this.limits = limits;
     begin();
   }
 
@@ -52,10 +55,11 @@ final class SortRuns {
 
   /** Takes a copy of the row. Returns the reason if it is not taken. */
   @Nullable SortDeclineReason add(UnsafeRow row) throws IOException {
-    if (last.add(row)) {
+    boolean isFull = last.count() > 0 && limits.reached(last.count(), last.rowBytes());
+    if (!isFull && last.add(row)) {
       return null;
     }
-    if (last.peakBytes() < MIN_RUN_BYTES || runs.size() == MAX_RUNS) {
+    if (!isFull && last.peakBytes() < MIN_RUN_BYTES || runs.size() == MAX_RUNS) {
       return SortDeclineReason.MEMORY;
     }
     SortDeclineReason why = sort();

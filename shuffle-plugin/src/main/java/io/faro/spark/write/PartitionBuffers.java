@@ -2,6 +2,7 @@ package io.faro.spark.write;
 
 import io.faro.Nullable;
 import io.faro.rows.BlockCompressor;
+import io.faro.spark.conf.SpillLimits;
 import java.io.Closeable;
 import java.io.IOException;
 import java.nio.ByteOrder;

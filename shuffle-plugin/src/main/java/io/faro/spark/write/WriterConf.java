@@ -3,6 +3,7 @@ package io.faro.spark.write;
 import io.faro.Nullable;
 import io.faro.rows.RowCodec;
 import io.faro.spark.conf.SparkSettings;
+import io.faro.spark.conf.SpillLimits;
 import org.apache.spark.SparkConf;
 import org.apache.spark.network.util.ByteUnit;
 

@@ -7,11 +7,13 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.faro.TestLibrary;
+import io.faro.spark.conf.SpillLimits;
 import io.faro.spark.metrics.SortDeclineReason;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
+import java.util.Arrays;
 import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
@@ -355,8 +357,9 @@ class PagedRowsTest {
     // 8 bytes for its length and 16 for its entry beside each row of 24.
     int fit = (2 << 20) / (24 + 24);
     assertTrue(count > fit * 9 / 10, count + " of " + fit + " rows");
-    assertNull(rows.sort(SortColumns.of(io.faro.sort.SortKey.empty()
-        .then(0, io.faro.sort.KeyKind.LONG, false, true).then(1, io.faro.sort.KeyKind.LONG, false, true), 2), () -> null));
+    io.faro.sort.SortKey key = io.faro.sort.SortKey.empty()
+        .then(0, io.faro.sort.KeyKind.LONG, false, true).then(1, io.faro.sort.KeyKind.LONG, false, true);
+    assertNull(rows.sort(SortColumns.of(key, 2), () -> null));
     long first = Long.MIN_VALUE;
     long second = 0;
     for (int i = 0; i < count; i++) {
@@ -377,8 +380,12 @@ class PagedRowsTest {
 
   private SortRuns runs(boolean offHeap, int count, java.util.function.IntToLongFunction key) throws Exception {
     rows(offHeap, 2 << 20).close();
+    return runs(count, key, SpillLimits.NONE);
+  }
+
+  private SortRuns runs(int count, java.util.function.IntToLongFunction key, SpillLimits limits) throws Exception {
     SortRuns runs = new SortRuns(context, SortColumns.of(
-        io.faro.sort.SortKey.empty().then(0, io.faro.sort.KeyKind.LONG, false, true), 2), ByFirst::new);
+        io.faro.sort.SortKey.empty().then(0, io.faro.sort.KeyKind.LONG, false, true), 2), ByFirst::new, limits);
     UnsafeRow row = UnsafeRow.createFromByteArray(24, 2);
     for (int i = 0; i < count; i++) {
       row.setLong(0, key.applyAsLong(i));
@@ -422,6 +429,31 @@ class PagedRowsTest {
     }
     assertFalse(sorted.hasNext());
     neighbour.freeMemory(neighbour.getUsed());
+    assertEquals(before, files());
+    assertEquals(0, memory.cleanUpAllAllocatedMemory());
+  }
+
+  /** Spark's settings. After so many runs the rows are Spark's. */
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void limitsOfRowsAndOfBytesBeginRunsAlthoughThereIsMemory(boolean offHeap) throws Exception {
+    Set<Path> before = files();
+    rows(offHeap, 2 << 20).close();
+    for (SpillLimits limits : Arrays.asList(
+        new SpillLimits(100, Long.MAX_VALUE), new SpillLimits(Long.MAX_VALUE, 2_400))) {
+      SortRuns runs = runs(1_050, i -> -i, limits);
+      assertEquals(10, files().size() - before.size());
+      assertNull(runs.sort());
+      SortedRows sorted = runs.sorted();
+      for (int i = 0; i < 1_050; i++) {
+        assertEquals(i - 1_049, sorted.next().getLong(0));
+      }
+      assertFalse(sorted.hasNext());
+      assertEquals(before, files());
+    }
+    SortRuns many = runs(256, i -> i, new SpillLimits(1, Long.MAX_VALUE));
+    assertEquals(SortDeclineReason.MEMORY, many.add(UnsafeRow.createFromByteArray(24, 2)));
+    many.close();
     assertEquals(before, files());
     assertEquals(0, memory.cleanUpAllAllocatedMemory());
   }

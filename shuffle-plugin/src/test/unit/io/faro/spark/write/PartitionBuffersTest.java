@@ -10,6 +10,7 @@ import io.faro.TestLibrary;
 import io.faro.rows.BlockCompressor;
 import io.faro.rows.RowCodec;
 import io.faro.spark.codec.BlockInputStream;
+import io.faro.spark.conf.SpillLimits;
 import java.io.ByteArrayInputStream;
 import java.io.DataInputStream;
 import java.io.File;

@@ -7,6 +7,7 @@ import io.faro.FaroException;
 import io.faro.TestLibrary;
 import io.faro.rows.BlockCompressor;
 import io.faro.rows.RowCodec;
+import io.faro.spark.conf.SpillLimits;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -1,29 +1,28 @@
-package io.faro.spark.write;
+package io.faro.spark.conf;
 
-import io.faro.spark.conf.SparkSettings;
 import org.apache.spark.SparkConf;
 import org.apache.spark.network.util.ByteUnit;
 
-/** Spark's settings that make a writer spill although there is memory. */
-final class SpillLimits {
-  static final SpillLimits NONE = new SpillLimits(Long.MAX_VALUE, Long.MAX_VALUE);
+/** Spark's settings that make a writer or a sort spill although there is memory. */
+public final class SpillLimits {
+  public static final SpillLimits NONE = new SpillLimits(Long.MAX_VALUE, Long.MAX_VALUE);
 
   private final long rows;
   private final long bytes;
 
-  SpillLimits(SparkConf conf) {
+  public SpillLimits(SparkConf conf) {
     this(SparkSettings.count(conf, "spark.shuffle.spill.numElementsForceSpillThreshold", Integer.MAX_VALUE),
         SparkSettings.bytes(
             conf, "spark.shuffle.spill.maxSizeInBytesForSpillThreshold", ByteUnit.BYTE, Long.MAX_VALUE));
   }
 
-  SpillLimits(long rows, long bytes) {
+  public SpillLimits(long rows, long bytes) {
     this.rows = rows;
     this.bytes = bytes;
   }
 
   /** Returns whether so many rows, and bytes of rows, in memory are enough. */
-  boolean reached(long rowsInMemory, long bytesInMemory) {
+  public boolean reached(long rowsInMemory, long bytesInMemory) {
     return rowsInMemory >= rows || bytesInMemory >= bytes;
   }
 }

@@ -1,4 +1,4 @@
-package io.faro.spark.write;
+package io.faro.spark.conf;
 
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
