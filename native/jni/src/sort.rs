@@ -182,9 +182,10 @@ pub extern "system" fn Java_io_faro_sort_SortNative_encode<'local>(
     .resolve::<TypedErrors>();
 }
 
-/// Implements `SortNative.step`. The first array has `room` bytes of entries, the second one room for
-/// `second_room` bytes; with 0 there is none. Returns 0 if there is more to do, 1 if the entries are in
-/// the first array, 2 if they are in the second.
+/// Implements `SortNative.step`. The first array has `room` bytes of entries. The second one has room
+/// for `second_room` bytes; it is not read if that is 0.
+///
+/// Returns 0 if there is more to do, 1 if the entries are in the first array, 2 if they are in the second.
 #[no_mangle]
 pub extern "system" fn Java_io_faro_sort_SortNative_step<'local>(
     mut env: EnvUnowned<'local>,
