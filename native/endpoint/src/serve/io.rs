@@ -10,8 +10,19 @@ use crate::net::Inbox;
 use crossbeam_channel::Receiver;
 use faro_region::{ChunkCache, Sleep, CHUNK_BYTES};
 use faro_sync::{lock, panic_message};
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+
+/// Result of a turn on the caller's thread.
+pub(super) enum AtOnce {
+    Turned(Box<ServeJob>, JobTurn),
+    /// The job is not small, or its bytes are not in memory: an I/O thread has to run its turn.
+    NotNow(Box<ServeJob>),
+    /// The job of that serial number is lost: the turn panicked.
+    Lost(u64),
+}
 
 /// A handle to the threads; dropping it lets them finish.
 pub(crate) struct IoPool {
@@ -57,16 +68,23 @@ impl IoPool {
         (pool, Worker { shared, tasks })
     }
 
-    /// Runs a turn of a small job whose bytes are in memory, on the caller's thread. Any other job
-    /// is returned, to be queued.
-    pub(super) fn at_once(
-        &self,
-        mut job: Box<ServeJob>,
-    ) -> Result<(Box<ServeJob>, JobTurn), Box<ServeJob>> {
+    /// Runs a turn of a small job whose bytes are in memory, on the caller's thread.
+    pub(super) fn at_once(&self, job: Box<ServeJob>) -> AtOnce {
+        let serial = job.serial;
+        match std::panic::catch_unwind(AssertUnwindSafe(|| self.turn_at_once(job))) {
+            Ok(turn) => turn,
+            Err(panic) => {
+                log_panic(&*panic);
+                AtOnce::Lost(serial)
+            }
+        }
+    }
+
+    fn turn_at_once(&self, mut job: Box<ServeJob>) -> AtOnce {
         if job.is_new() {
             let wanted = match job.block_count() <= AT_ONCE_BLOCKS {
                 true => job.wanted(),
-                false => return Err(job),
+                false => return AtOnce::NotNow(job),
             };
             for id in wanted {
                 match self.shared.catalog.ready(id) {
@@ -74,20 +92,20 @@ impl IoPool {
                     None => {
                         // Answers are all there or none is: an I/O thread asks for all of them.
                         job.answers.clear();
-                        return Err(job);
+                        return AtOnce::NotNow(job);
                     }
                 };
             }
             if job.prepare(Sleep::Never).is_some() {
-                return Err(job);
+                return AtOnce::NotNow(job);
             }
         }
         if job.remaining() > AT_ONCE_BYTES {
-            return Err(job);
+            return AtOnce::NotNow(job);
         }
         match job.turn(&self.shared.memory, Sleep::Never) {
-            JobTurn::Cold => Err(job),
-            turn => Ok((job, turn)),
+            JobTurn::Cold => AtOnce::NotNow(job),
+            turn => AtOnce::Turned(job, turn),
         }
     }
 
@@ -162,20 +180,22 @@ impl Worker {
             Task::Stop => return false,
         };
         let serial = job.serial;
-        let turn = std::panic::AssertUnwindSafe(|| turn(&self.shared, job, &home));
+        let turn = AssertUnwindSafe(|| turn(&self.shared, job, &home));
         match std::panic::catch_unwind(turn) {
             Ok(Some(returned)) => home.send(returned),
             Ok(None) => {}
             Err(panic) => {
-                let detail = panic_message(&*panic);
-                log::error!(
-                    "a thread that reads map outputs panicked ({detail}); the request fails"
-                );
+                log_panic(&*panic);
                 home.send(ReturnedWork::Lost(serial));
             }
         }
         true
     }
+}
+
+fn log_panic(panic: &(dyn Any + Send)) {
+    let detail = panic_message(panic);
+    log::error!("a thread that reads map outputs panicked ({detail}); the request fails");
 }
 
 /// Runs a turn of a job, after looking up its files. Returns `None` if it waits for answers from

@@ -23,6 +23,7 @@ mod stage;
 mod turn_memory;
 mod work;
 
+use io::AtOnce;
 pub(crate) use io::IoPool;
 #[cfg(feature = "simulation")]
 pub(crate) use io::Worker;

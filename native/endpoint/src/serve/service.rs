@@ -9,7 +9,7 @@ use super::remote_buffers::FilledBuffer;
 use super::served_fetches::{turns_under_way, ServedFetch, ServedFetches};
 use super::stage::{Buffers, PermittedStep, Stage};
 use super::work::ReturnedWork;
-use super::IoPool;
+use super::{AtOnce, IoPool};
 use crate::counters::EndpointCounters;
 use crate::limits::{
     BUSY_RETRY, MAX_BUFFERS_HELD, MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER, WRITE_WINDOW,
@@ -131,8 +131,9 @@ impl ServeService {
         if let Some(mut job) = at_once {
             job.may_lease(!self.starved.must_wait(endpoint));
             match self.io.at_once(job) {
-                Ok((job, turn)) => self.on_turn(net, job, turn),
-                Err(job) => self.io.submit(job, &self.inbox),
+                AtOnce::Turned(job, turn) => self.on_turn(net, job, turn),
+                AtOnce::NotNow(job) => self.io.submit(job, &self.inbox),
+                AtOnce::Lost(serial) => self.on_lost(net, serial),
             }
         }
         Ok(())
@@ -180,27 +181,24 @@ impl ServeService {
         };
         // A client that has read what it was offered waits for no word.
         let is_offered = matches!(entry.stage, Stage::Offered);
-        match entry.writes {
-            0 => drop(self.remove(serial)),
-            _ => self.stop(serial),
-        }
+        self.stop(serial);
         if !is_offered {
             let (code, detail) = (FailureCode::Cancelled, String::new());
             fail(net, connection, request, code, detail);
         }
     }
 
-    /// Stops a fetch that has writes under way. It keeps its deadline, because their pages cannot be used again until
-    /// the client takes them or is disconnected.
+    /// Stops a fetch: nothing more is posted for it. With writes under way it keeps its deadline, because their pages
+    /// cannot be used again until the client takes them or is disconnected.
     fn stop(&mut self, serial: u64) {
         let Some(entry) = self.fetches.unlist(serial) else {
             return;
         };
-        debug_assert!(
-            entry.writes > 0,
-            "a fetch without writes has nothing to wait for"
-        );
-        let (endpoint, stage) = (entry.endpoint, entry.stage.on_cancel());
+        if entry.writes == 0 {
+            self.remove(serial);
+            return;
+        }
+        let (endpoint, stage) = (entry.endpoint, entry.stage.on_stop());
         self.leave_queues(serial, endpoint, &stage);
         let turns = turns_under_way(&stage);
         // The memory that its turn had reserved is free before others are begun.
@@ -304,6 +302,21 @@ impl ServeService {
         }
     }
 
+    /// Fails a fetch whose turn panicked.
+    fn on_lost(&mut self, net: &mut Net, serial: u64) {
+        let Some(entry) = self.fetches.get_mut(serial) else {
+            return;
+        };
+        // A fetch that its client cancelled has had its reply, and its writes are still under way.
+        if !matches!(entry.stage, Stage::Running { .. }) {
+            return;
+        }
+        let (connection, request) = (entry.connection, entry.request);
+        self.stop(serial);
+        let detail = "a thread of the server panicked".to_owned();
+        fail(net, connection, request, FailureCode::Internal, detail);
+    }
+
     /// Notes that pages in flight to the peer are free.
     fn has_room(&mut self, peer: EndpointId) {
         self.starved.has_room(peer);
@@ -334,7 +347,7 @@ impl ServeService {
         match turn {
             JobTurn::Cold => self.io.submit(job, &self.inbox),
             JobTurn::Busy => {
-                self.remove(serial);
+                self.stop(serial);
                 let detail = format!(
                     "Java has not said where {MAX_UNRESOLVED_OF_PEER} map outputs are that this peer asked for, or \
                      {MAX_UNRESOLVED} of all peers"
@@ -342,7 +355,7 @@ impl ServeService {
                 self.refuse(net, connection, request, detail);
             }
             JobTurn::Broken { detail } => {
-                self.remove(serial);
+                self.stop(serial);
                 fail(net, connection, request, FailureCode::Internal, detail);
             }
             JobTurn::Offered { response, slices } => self.offer(net, job, response, &slices),
@@ -452,12 +465,15 @@ impl ServeService {
             Buffers::Kept(_) | Buffers::NotNeeded => Ok(()),
         };
         match added {
-            // It keeps its permit while it waits for memory.
-            Ok(()) if starved => return self.starved.push(endpoint, serial),
+            Ok(()) if starved => {}
             Ok(()) => self.advance(serial),
             Err(error) => net.disconnect(connection, CloseReason::Protocol(error)),
         }
-        self.ended(endpoint, 1);
+        match starved {
+            // It keeps its permit while it waits for memory.
+            true => self.starved.push(endpoint, serial),
+            false => self.ended(endpoint, 1),
+        }
     }
 
     fn count_served(&self, net: &Net, job: &ServeJob) {
@@ -521,18 +537,7 @@ impl ProgressService for ServeService {
         while let Ok(returned) = self.returned.try_recv() {
             match returned {
                 ReturnedWork::Turned(job, turn) => self.on_turn(net, job, turn),
-                ReturnedWork::Lost(serial) => {
-                    // A cancelled fetch has had its reply, and its writes are still under way.
-                    let entry = self.fetches.get_mut(serial);
-                    if !entry.is_some_and(|entry| matches!(entry.stage, Stage::Running { .. })) {
-                        continue;
-                    }
-                    if let Some(entry) = self.remove(serial) {
-                        let (connection, request) = (entry.connection, entry.request);
-                        let detail = "a thread of the server panicked".to_owned();
-                        fail(net, connection, request, FailureCode::Internal, detail);
-                    }
-                }
+                ReturnedWork::Lost(serial) => self.on_lost(net, serial),
             }
         }
     }

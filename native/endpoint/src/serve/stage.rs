@@ -11,7 +11,7 @@
 //!     └──────────────── buffers and room for writes ───────────────────────┘
 //! ```
 //! From `Running` a fetch also becomes `Offered`: its client reads the bytes by itself, and says when it has them.
-//! A fetch that its client cancels becomes `Draining` from any stage if it has posted writes, and otherwise ends.
+//! A fetch that its client cancels, or whose turn fails, becomes `Draining` if it has posted writes, and otherwise ends.
 //!
 //! The lengths of a first turn are not known, and Java may take long to say where its files are. So it takes
 //! memory by itself when it is about to read, if there is some; any other turn has its memory when it begins.
@@ -29,8 +29,8 @@ pub(super) enum Stage<J> {
     Starved(J),
     /// A turn runs: another thread has the job. Buffers that arrive are kept here.
     Running { buffers: Vec<RemoteBuffer> },
-    /// Nothing more is posted, because all bytes are or because the client has cancelled; only the ends of the posted
-    /// writes are waited for.
+    /// Nothing more is posted, because all bytes are or because the fetch was stopped; only the ends of the posted writes
+    /// are waited for.
     Draining,
     /// The client reads all bytes by itself. The server sees nothing of that on some fabrics, so the connection counts as
     /// in use until the client says that it is done, or its time is over.
@@ -150,8 +150,8 @@ impl<J> Stage<J> {
         }
     }
 
-    /// Stops the fetch, because its client has cancelled. Returns the stage before. A turn that runs ends for nothing.
-    pub(super) fn on_cancel(&mut self) -> Self {
+    /// Stops the fetch. Returns the stage before. A turn that runs ends for nothing.
+    pub(super) fn on_stop(&mut self) -> Self {
         std::mem::replace(self, Self::Draining)
     }
 
