@@ -4,6 +4,7 @@ are those of their package mnist1d, which is not needed)."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,8 @@ def make(path: Path) -> None:
     x = (x - x.mean()) / x.std()
     cut = int(SAMPLES * TRAINING)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part.npz")
+    # Several workers may make it at once.
+    part = path.with_suffix(f".{os.getpid()}.npz")
     np.savez(part, x=x[:cut], y=labels[:cut], x_test=x[cut:], y_test=labels[cut:])
     part.rename(path)
 
