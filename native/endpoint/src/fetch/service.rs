@@ -454,8 +454,10 @@ impl FetchService {
             | FailureCode::Internal
             | FailureCode::Closing => FetchErrorCode::Refused,
         };
+        let server = request.endpoint;
         let detail = format!("the server says {:?}: {}", failed.code, failed.detail);
         self.queue.fail(request, code, detail);
+        self.call_next(net, server);
     }
 
     /// Sends the first request that waits for room at the server. Called when the server has

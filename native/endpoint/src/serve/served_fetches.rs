@@ -55,6 +55,9 @@ pub(super) struct ServedFetches {
     /// Each fetch has an entry at its `look_at`.
     deadlines: Deadlines,
     budget: ServeBudget,
+    /// The peers and bytes of jobs that other threads still have, though their fetches have ended or have been
+    /// stopped: a peer that asks and cancels gets no more memory than one that waits.
+    away: HashMap<u64, (EndpointId, usize)>,
     next_serial: u64,
 }
 
@@ -66,6 +69,7 @@ impl ServedFetches {
             by_request: HashMap::default(),
             deadlines: Deadlines::default(),
             budget: ServeBudget::new(limit as usize, of_all),
+            away: HashMap::default(),
             next_serial: 0,
         }
     }
@@ -101,15 +105,39 @@ impl ServedFetches {
 
     /// Removes a fetch, with all that is noted of it.
     pub(super) fn remove(&mut self, serial: u64) -> Option<ServedFetch> {
-        let entry = self.by_serial.remove(&serial)?;
+        let mut entry = self.by_serial.remove(&serial)?;
         self.deadlines.remove(entry.look_at, serial);
-        self.budget.give(entry.endpoint, entry.bytes);
+        match entry.stage {
+            Stage::Running { .. } => note_away(&mut self.away, serial, &mut entry),
+            Stage::Idle(_)
+            | Stage::Queued(_)
+            | Stage::Starved(_)
+            | Stage::Draining
+            | Stage::Offered => self.budget.give(entry.endpoint, entry.bytes),
+        }
         let key = (entry.connection, entry.request);
         // A draining fetch is not listed, and its client may have used the id again.
         if self.by_request.get(&key) == Some(&serial) {
             self.by_request.remove(&key);
         }
         Some(entry)
+    }
+
+    /// Stops a fetch with writes under way: nothing more is posted for it. Returns its stage before.
+    pub(super) fn stop(&mut self, serial: u64) -> Option<Stage<Box<ServeJob>>> {
+        let entry = self.by_serial.get_mut(&serial)?;
+        let stage = entry.stage.on_stop();
+        if matches!(stage, Stage::Running { .. }) {
+            note_away(&mut self.away, serial, entry);
+        }
+        Some(stage)
+    }
+
+    /// Returns the memory of a job that has come back, or is lost, after its fetch had ended or was stopped.
+    pub(super) fn came_back(&mut self, serial: u64) {
+        if let Some((peer, bytes)) = self.away.remove(&serial) {
+            self.budget.give(peer, bytes);
+        }
     }
 
     /// Makes the client's id of a fetch free for another one, and returns the fetch.
@@ -176,6 +204,7 @@ impl ServedFetches {
     pub(super) fn clear(&mut self) -> Vec<(ConnectionId, u64)> {
         let entries = std::mem::take(&mut self.by_serial);
         self.deadlines.clear();
+        self.away.clear();
         self.budget.clear();
         // A client's own reads end with the connection.
         let is_offered = |serial: &u64| {
@@ -185,5 +214,77 @@ impl ServedFetches {
         let listed = std::mem::take(&mut self.by_request).into_iter();
         let waiting = listed.filter(|(_, serial)| !is_offered(serial));
         waiting.map(|(key, _)| key).collect()
+    }
+}
+
+/// Keeps the bytes of a fetch until its job comes back.
+fn note_away(away: &mut HashMap<u64, (EndpointId, usize)>, serial: u64, entry: &mut ServedFetch) {
+    let bytes = std::mem::take(&mut entry.bytes);
+    away.insert(serial, (entry.endpoint, bytes));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: usize = 64 << 10;
+
+    fn fetches() -> ServedFetches {
+        ServedFetches {
+            by_serial: HashMap::default(),
+            by_request: HashMap::default(),
+            deadlines: Deadlines::default(),
+            budget: ServeBudget::new(LIMIT, Arc::default()),
+            away: HashMap::default(),
+            next_serial: 0,
+        }
+    }
+
+    /// Adds a fetch of peer 1 whose turn runs, if there is room for it.
+    fn run(fetches: &mut ServedFetches, request: u64, writes: usize) -> Option<u64> {
+        let bytes = LIMIT / 8;
+        let serial = fetches.begin(QuotaKey::known(1), bytes).ok()?;
+        let now = faro_sync::clock::now();
+        let entry = ServedFetch {
+            connection: ConnectionId(0),
+            endpoint: 1,
+            request,
+            stage: Stage::running(),
+            writes,
+            idle_timeout: Duration::from_secs(1),
+            deadline: now,
+            look_at: now,
+            bytes,
+        };
+        fetches.insert(serial, entry);
+        Some(serial)
+    }
+
+    #[test]
+    fn a_job_that_another_thread_has_keeps_its_memory() {
+        let mut fetches = fetches();
+        let mut ended = Vec::new();
+        // Its peer asks and cancels at once.
+        while let Some(serial) = run(&mut fetches, 0, 0) {
+            fetches.remove(serial);
+            ended.push(serial);
+            assert!(ended.len() <= 8, "the bound holds");
+        }
+        assert!(!ended.is_empty());
+        for serial in &ended {
+            fetches.came_back(*serial);
+            fetches.came_back(*serial);
+        }
+        // Stopped with a write under way, which ends first.
+        let again: Vec<u64> = (0..ended.len() as u64)
+            .map(|request| run(&mut fetches, request, 1).unwrap())
+            .collect();
+        for serial in &again {
+            assert!(matches!(fetches.stop(*serial), Some(Stage::Running { .. })));
+            fetches.remove(*serial);
+        }
+        assert_eq!(run(&mut fetches, 0, 0), None);
+        again.iter().for_each(|serial| fetches.came_back(*serial));
+        assert!(run(&mut fetches, 0, 0).is_some());
     }
 }

@@ -198,12 +198,11 @@ impl ServeService {
             self.remove(serial);
             return;
         }
-        let (endpoint, stage) = (entry.endpoint, entry.stage.on_stop());
-        self.leave_queues(serial, endpoint, &stage);
-        let turns = turns_under_way(&stage);
-        // The memory that its turn had reserved is free before others are begun.
-        drop(stage);
-        self.ended(endpoint, turns);
+        let endpoint = entry.endpoint;
+        if let Some(stage) = self.fetches.stop(serial) {
+            self.leave_queues(serial, endpoint, &stage);
+            self.ended(endpoint, turns_under_way(&stage));
+        }
     }
 
     /// Refuses a request, because there is no room for one more: its client asks again later.
@@ -305,16 +304,18 @@ impl ServeService {
     /// Fails a fetch whose turn panicked.
     fn on_lost(&mut self, net: &mut Net, serial: u64) {
         let Some(entry) = self.fetches.get_mut(serial) else {
-            return;
+            return self.fetches.came_back(serial);
         };
+        let (connection, request, endpoint) = (entry.connection, entry.request, entry.endpoint);
         // A fetch that its client cancelled has had its reply, and its writes are still under way.
-        if !matches!(entry.stage, Stage::Running { .. }) {
-            return;
+        if matches!(entry.stage, Stage::Running { .. }) {
+            self.stop(serial);
+            let detail = "a thread of the server panicked".to_owned();
+            fail(net, connection, request, FailureCode::Internal, detail);
         }
-        let (connection, request) = (entry.connection, entry.request);
-        self.stop(serial);
-        let detail = "a thread of the server panicked".to_owned();
-        fail(net, connection, request, FailureCode::Internal, detail);
+        // There is no job any more; what its turn had reserved is free.
+        self.fetches.came_back(serial);
+        self.has_room(endpoint);
     }
 
     /// Notes that pages in flight to the peer are free.
@@ -334,20 +335,22 @@ impl ServeService {
     /// Handles the end of a turn.
     fn on_turn(&mut self, net: &mut Net, job: Box<ServeJob>, turn: JobTurn) {
         let serial = job.serial;
-        // Unknown: cancelled, past its deadline, or the connection has closed.
-        let Some(entry) = self.fetches.get_mut(serial) else {
-            return;
+        let entry = self.fetches.get_mut(serial);
+        let running = entry.filter(|entry| matches!(entry.stage, Stage::Running { .. }));
+        // Cancelled, past its deadline, or the connection has closed: nothing more is posted or said.
+        let Some(entry) = running else {
+            let peer = job.peer.endpoint;
+            drop((job, turn));
+            self.fetches.came_back(serial);
+            return self.has_room(peer);
         };
         let (connection, request, endpoint) = (entry.connection, entry.request, entry.endpoint);
-        // Cancelled while the turn ran, with writes under way: nothing more is posted or said.
-        if !matches!(entry.stage, Stage::Running { .. }) {
-            drop((job, turn));
-            return self.has_room(endpoint);
-        }
         match turn {
             JobTurn::Cold => self.io.submit(job, &self.inbox),
             JobTurn::Busy => {
+                drop(job);
                 self.stop(serial);
+                self.fetches.came_back(serial);
                 let detail = format!(
                     "Java has not said where {MAX_UNRESOLVED_OF_PEER} map outputs are that this peer asked for, or \
                      {MAX_UNRESOLVED} of all peers"
@@ -355,7 +358,9 @@ impl ServeService {
                 self.refuse(net, connection, request, detail);
             }
             JobTurn::Broken { detail } => {
+                drop(job);
                 self.stop(serial);
+                self.fetches.came_back(serial);
                 fail(net, connection, request, FailureCode::Internal, detail);
             }
             JobTurn::Offered { response, slices } => self.offer(net, job, response, &slices),
@@ -622,7 +627,9 @@ impl ProgressService for ServeService {
 
     fn redirect_commands(&mut self) {
         // The fetches ended with their connections.
-        while self.returned.try_recv().is_ok() {}
+        while let Ok(returned) = self.returned.try_recv() {
+            self.fetches.came_back(returned.serial());
+        }
     }
 }
 

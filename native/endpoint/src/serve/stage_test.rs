@@ -88,7 +88,7 @@ fn every_state_and_every_event() {
             }),
         ),
         ("buffers", after(|s| drop(s.on_buffers(vec![buffer()])))),
-        ("cancel", after(|s| drop(s.on_stop()))),
+        ("stop", after(|s| drop(s.on_stop()))),
     ];
     let expected = [
         [

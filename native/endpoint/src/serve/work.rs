@@ -22,6 +22,16 @@ pub(crate) enum ReturnedWork {
     Lost(u64),
 }
 
+impl ReturnedWork {
+    /// Returns the serial number of the job.
+    pub(super) fn serial(&self) -> u64 {
+        match self {
+            Self::Turned(job, _) => job.serial,
+            Self::Lost(serial) => *serial,
+        }
+    }
+}
+
 /// The next task of a thread.
 pub(super) enum Task {
     JobTurn(Work),
