@@ -15,15 +15,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Result of a turn on the caller's thread.
-pub(super) enum AtOnce {
-    Turned(Box<ServeJob>, JobTurn),
-    /// The job is not small, or its bytes are not in memory: an I/O thread has to run its turn.
-    NotNow(Box<ServeJob>),
-    /// The job of that serial number is lost: the turn panicked.
-    Lost(u64),
-}
-
 /// A handle to the threads; dropping it lets them finish.
 pub(crate) struct IoPool {
     shared: Arc<ServeShared>,
@@ -68,23 +59,19 @@ impl IoPool {
         (pool, Worker { shared, tasks })
     }
 
-    /// Runs a turn of a small job whose bytes are in memory, on the caller's thread.
-    pub(super) fn at_once(&self, job: Box<ServeJob>) -> AtOnce {
+    /// Runs a turn of a small job whose bytes are in memory, on the caller's thread. Any other job
+    /// is returned, to be queued.
+    pub(super) fn at_once(&self, job: Box<ServeJob>) -> Result<ReturnedWork, Box<ServeJob>> {
         let serial = job.serial;
-        match std::panic::catch_unwind(AssertUnwindSafe(|| self.turn_at_once(job))) {
-            Ok(turn) => turn,
-            Err(panic) => {
-                log_panic(&*panic);
-                AtOnce::Lost(serial)
-            }
-        }
+        let turn = AssertUnwindSafe(|| self.turn_at_once(job));
+        std::panic::catch_unwind(turn).unwrap_or_else(|panic| Ok(lost(serial, &*panic)))
     }
 
-    fn turn_at_once(&self, mut job: Box<ServeJob>) -> AtOnce {
+    fn turn_at_once(&self, mut job: Box<ServeJob>) -> Result<ReturnedWork, Box<ServeJob>> {
         if job.is_new() {
             let wanted = match job.block_count() <= AT_ONCE_BLOCKS {
                 true => job.wanted(),
-                false => return AtOnce::NotNow(job),
+                false => return Err(job),
             };
             for id in wanted {
                 match self.shared.catalog.ready(id) {
@@ -92,20 +79,20 @@ impl IoPool {
                     None => {
                         // Answers are all there or none is: an I/O thread asks for all of them.
                         job.answers.clear();
-                        return AtOnce::NotNow(job);
+                        return Err(job);
                     }
                 };
             }
             if job.prepare(Sleep::Never).is_some() {
-                return AtOnce::NotNow(job);
+                return Err(job);
             }
         }
         if job.remaining() > AT_ONCE_BYTES {
-            return AtOnce::NotNow(job);
+            return Err(job);
         }
         match job.turn(&self.shared.memory, Sleep::Never) {
-            JobTurn::Cold => AtOnce::NotNow(job),
-            turn => AtOnce::Turned(job, turn),
+            JobTurn::Cold => Err(job),
+            turn => Ok(ReturnedWork::Turned(job, turn)),
         }
     }
 
@@ -184,18 +171,17 @@ impl Worker {
         match std::panic::catch_unwind(turn) {
             Ok(Some(returned)) => home.send(returned),
             Ok(None) => {}
-            Err(panic) => {
-                log_panic(&*panic);
-                home.send(ReturnedWork::Lost(serial));
-            }
+            Err(panic) => home.send(lost(serial, &*panic)),
         }
         true
     }
 }
 
-fn log_panic(panic: &(dyn Any + Send)) {
+/// Returns what is left of a job whose turn panicked.
+fn lost(serial: u64, panic: &(dyn Any + Send)) -> ReturnedWork {
     let detail = panic_message(panic);
     log::error!("a thread that reads map outputs panicked ({detail}); the request fails");
+    ReturnedWork::Lost(serial)
 }
 
 /// Runs a turn of a job, after looking up its files. Returns `None` if it waits for answers from

@@ -23,7 +23,6 @@ mod stage;
 mod turn_memory;
 mod work;
 
-use io::AtOnce;
 pub(crate) use io::IoPool;
 #[cfg(feature = "simulation")]
 pub(crate) use io::Worker;

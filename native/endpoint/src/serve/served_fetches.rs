@@ -123,8 +123,10 @@ impl ServedFetches {
         Some(entry)
     }
 
-    /// Stops a fetch with writes under way: nothing more is posted for it. Returns its stage before.
+    /// Stops a fetch with writes under way: its client's id is free for another one, and nothing more is posted for it.
+    /// Returns its stage before.
     pub(super) fn stop(&mut self, serial: u64) -> Option<Stage<Box<ServeJob>>> {
+        self.unlist(serial);
         let entry = self.by_serial.get_mut(&serial)?;
         let stage = entry.stage.on_stop();
         if matches!(stage, Stage::Running { .. }) {

@@ -9,7 +9,7 @@ use super::remote_buffers::FilledBuffer;
 use super::served_fetches::{turns_under_way, ServedFetch, ServedFetches};
 use super::stage::{Buffers, PermittedStep, Stage};
 use super::work::ReturnedWork;
-use super::{AtOnce, IoPool};
+use super::IoPool;
 use crate::counters::EndpointCounters;
 use crate::limits::{
     BUSY_RETRY, MAX_BUFFERS_HELD, MAX_UNRESOLVED, MAX_UNRESOLVED_OF_PEER, WRITE_WINDOW,
@@ -131,9 +131,8 @@ impl ServeService {
         if let Some(mut job) = at_once {
             job.may_lease(!self.starved.must_wait(endpoint));
             match self.io.at_once(job) {
-                AtOnce::Turned(job, turn) => self.on_turn(net, job, turn),
-                AtOnce::NotNow(job) => self.io.submit(job, &self.inbox),
-                AtOnce::Lost(serial) => self.on_lost(net, serial),
+                Ok(returned) => self.on_returned(net, returned),
+                Err(job) => self.io.submit(job, &self.inbox),
             }
         }
         Ok(())
@@ -191,7 +190,7 @@ impl ServeService {
     /// Stops a fetch: nothing more is posted for it. With writes under way it keeps its deadline, because their pages
     /// cannot be used again until the client takes them or is disconnected.
     fn stop(&mut self, serial: u64) {
-        let Some(entry) = self.fetches.unlist(serial) else {
+        let Some(entry) = self.fetches.get_mut(serial) else {
             return;
         };
         if entry.writes == 0 {
@@ -298,6 +297,13 @@ impl ServeService {
                 Some(Err(NoLease::HasItsShare)) => self.starved.first_has_its_share(),
                 Some(Err(NoLease::Arena(_))) => self.starved.arena_is_empty(),
             }
+        }
+    }
+
+    fn on_returned(&mut self, net: &mut Net, returned: ReturnedWork) {
+        match returned {
+            ReturnedWork::Turned(job, turn) => self.on_turn(net, job, turn),
+            ReturnedWork::Lost(serial) => self.on_lost(net, serial),
         }
     }
 
@@ -540,10 +546,7 @@ impl ProgressService for ServeService {
 
     fn on_commands(&mut self, net: &mut Net) {
         while let Ok(returned) = self.returned.try_recv() {
-            match returned {
-                ReturnedWork::Turned(job, turn) => self.on_turn(net, job, turn),
-                ReturnedWork::Lost(serial) => self.on_lost(net, serial),
-            }
+            self.on_returned(net, returned);
         }
     }
 
