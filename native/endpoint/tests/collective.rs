@@ -2,19 +2,27 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "support/by_hand.rs"]
+mod by_hand;
 #[macro_use]
 mod support;
 #[path = "support/teams.rs"]
 mod teams;
 
-use faro_endpoint::collective::{CollectiveError, Grouping, NanPolicy, Operation, Round};
-use faro_endpoint::{Endpoint, FabricChoice};
+use faro_endpoint::collective::{CollectiveError, Grouping, NanPolicy, Operation, Round, Team};
+use faro_endpoint::{Endpoint, FabricChoice, ManualEndpoint};
 use faro_exchange::collective::dssync_groups;
-use faro_wire::message::AbortCause;
+use faro_fabric::{
+    ConnectionId, Event, Fabric, FabricError, Intercept, InterceptedFabric, Message, OwnIdentity,
+    RejectedPost,
+};
+use faro_pool::Pool;
+use faro_secure::{Protection, Secret, StaticKey};
+use faro_wire::message::{AbortCause, Incoming, ToMember};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use support::{counter, until, until_leases_are_back};
+use support::{config, counter, until, until_leases_are_back};
 use teams::{all, doubles, dssync, endpoints, floats, round, team, team_in_racks};
 
 over_every_fabric!(
@@ -31,6 +39,7 @@ over_every_fabric!(
     a_member_whose_process_is_gone,
     a_member_that_does_not_come,
     a_caller_that_is_told_to_stop,
+    a_late_member_lets_its_partner_send_first,
 );
 
 /// Returns a member's first values: whole numbers, so that sums are exact in any order.
@@ -417,4 +426,118 @@ fn a_caller_that_is_told_to_stop(fabric: FabricChoice) {
             "{detail}"
         );
     }
+}
+
+/// The steps of what a member's endpoint received and sent for its team, in that order.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<(Way, u32)>>>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    ClearReceived,
+    ClearSent,
+    DataSent,
+}
+
+impl Log {
+    fn at(&self, way: Way, step: u32) -> Option<usize> {
+        let entries = self.0.lock().unwrap();
+        entries.iter().position(|found| *found == (way, step))
+    }
+
+    /// Notes a message if `way` gives its kind a name.
+    fn note(&self, message: &Message, way: impl Fn(&ToMember) -> Option<(Way, u32)>) {
+        if let Ok(Incoming::ToMember(message)) = Incoming::decode(message.kind, &message.body) {
+            self.0.lock().unwrap().extend(way(&message));
+        }
+    }
+}
+
+/// Keeps the log, and polls without waiting.
+struct Logged(Log);
+
+impl Intercept for Logged {
+    fn send(
+        &mut self,
+        inner: &mut dyn Fabric,
+        connection: ConnectionId,
+        message: Message,
+    ) -> Result<(), RejectedPost<Message>> {
+        self.0.note(&message, |message| match message {
+            ToMember::ClearToSend(clear) => Some((Way::ClearSent, clear.head.step.get())),
+            ToMember::DataReady(ready) => Some((Way::DataSent, ready.step)),
+            _ => None,
+        });
+        inner.send(connection, message)
+    }
+
+    fn poll(
+        &mut self,
+        inner: &mut dyn Fabric,
+        events: &mut Vec<Event>,
+        _timeout: Duration,
+    ) -> Result<(), FabricError> {
+        let before = events.len();
+        inner.poll(events, Duration::ZERO)?;
+        for event in &events[before..] {
+            if let Event::Message { message, .. } = event {
+                self.0.note(message, |message| match message {
+                    ToMember::ClearToSend(clear) => {
+                        Some((Way::ClearReceived, clear.head.step.get()))
+                    }
+                    _ => None,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rank 0 of a grid comes to its second step, with rank 2, when rank 2 has long cleared it to send there. Its own
+/// CLEAR_TO_SEND leaves before its data, which would take the whole link for a time in which rank 2 could send as well.
+fn a_late_member_lets_its_partner_send_first(fabric: FabricChoice) {
+    const ELEMENTS: usize = 1_000;
+    let (log, others) = (Log::default(), endpoints(fabric, 3));
+    let open = |identity: &OwnIdentity, pool: &Arc<Pool>| {
+        let (identity, pool) = (identity.clone(), Arc::clone(pool));
+        let (_, inner) = by_hand::fabric_by_hand(fabric, identity, Protection::Clear, pool);
+        let logged = InterceptedFabric::new(inner, Logged(log.clone()));
+        vec![Box::new(logged) as Box<dyn Fabric>]
+    };
+    let (key, secret) = (StaticKey::random().unwrap(), Secret::random().unwrap());
+    let mut late = ManualEndpoint::start(config("late", fabric), key, secret, open).unwrap();
+    let mut all = vec![Arc::clone(late.endpoint())];
+    all.extend(others);
+    let expected = sums(0..4, ELEMENTS);
+    std::thread::scope(|scope| {
+        let begin = |mut team: Team| {
+            let expected = &expected;
+            scope.spawn(move || {
+                let mut values = start(team.rank(), ELEMENTS);
+                doubles(
+                    &mut team,
+                    &mut values,
+                    &round(Grouping::Grid, Operation::Sum),
+                )
+                .unwrap();
+                assert_eq!(&values, expected);
+            })
+        };
+        let mut teams = team(&all, 4);
+        // Rank 1, without which rank 0 does not end its first step.
+        let last = teams.remove(1);
+        let mut begun: Vec<_> = teams.into_iter().map(begin).collect();
+        until("rank 0 is cleared for its second step", || {
+            late.turn(0);
+            log.at(Way::ClearReceived, 1).is_some()
+        });
+        assert_eq!(log.at(Way::ClearSent, 1), None, "it is in its first step");
+        begun.push(begin(last));
+        until("all have the sum", || {
+            late.turn(0);
+            begun.iter().all(|member| member.is_finished())
+        });
+        begun.into_iter().for_each(|member| member.join().unwrap());
+    });
+    assert!(log.at(Way::ClearSent, 1) < log.at(Way::DataSent, 1));
 }

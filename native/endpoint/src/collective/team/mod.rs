@@ -209,6 +209,9 @@ impl Team {
                 self.send_clear(run, step.incoming[at].part.partner, 0, Vec::new())?;
             }
         }
+        // First what lets the partners send: a connection keeps the order, and what they were found to
+        // have memory for already may fill its link for the rest of the step.
+        self.offer_pages(run, &mut step)?;
         for (reply, clear) in std::mem::take(&mut self.early) {
             self.on_clear(run, &mut step, reply, clear)?;
         }
