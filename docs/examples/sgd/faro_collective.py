@@ -84,12 +84,20 @@ class Team:
 
 
 def map_partitions(
-    rdd, function, mode="grid", group=0, seed=0, nan_policy="fail", timeout_ms=60_000
+    rdd,
+    function,
+    mode="grid",
+    group=0,
+    seed=0,
+    nan_policy="fail",
+    timeout_ms=60_000,
+    slow_apart=False,
 ):
     """`rdd.barrier().mapPartitions(...)` with `function(team, records)`; see the module's text.
 
     mode: "dssync" (mean within small groups, shuffled every round), "grid" (exact, four steps),
     "full" (exact, a ring). group: members of a dssync group, 0: about the square root of all.
+    slow_apart: mode "dssync" keeps tasks behind slow links apart.
     """
     # Imported here: the workers need none of it.
     from pyspark.rdd import RDD  # noqa: PLC0415
@@ -97,7 +105,9 @@ def map_partitions(
     context = rdd.ctx
     plain = rdd._pickled()
     teams = context._jvm.io.faro.spark.collective.PythonTeams
-    joined = teams.joinTeams(plain._jrdd, mode, group, seed, nan_policy, timeout_ms)
+    joined = teams.joinTeams(
+        plain._jrdd, mode, group, seed, nan_policy, timeout_ms, slow_apart
+    )
 
     def run(records):
         records = iter(records)

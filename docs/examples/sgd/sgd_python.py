@@ -66,7 +66,7 @@ def main():
     rows = read(f"{data}/breast_cancer.csv")
     test, training = rows[: len(rows) // 5], rows[len(rows) // 5 :]
     results = faro_collective.map_partitions(
-        context.parallelize(training, TASKS), train, mode=mode
+        context.parallelize(training, TASKS), train, mode=mode, slow_apart=mode == "dssync"
     ).collect()
     for rank, seconds, weights in sorted(results):
         right = sum((chance(weights, row) > 0.5) == (row[-1] > 0.5) for row in test)

@@ -26,11 +26,20 @@ public final class PythonTeams {
    * tuple, {@code ("faro", port, token)}. For barrier stages only.
    */
   public static JavaRDD<byte[]> joinTeams(
-      JavaRDD<byte[]> batches, String mode, int group, long seed, String nanPolicy, long timeoutMillis) {
+      JavaRDD<byte[]> batches,
+      String mode,
+      int group,
+      long seed,
+      String nanPolicy,
+      long timeoutMillis,
+      boolean slowMembersApart) {
     // Checks the values on the driver. Settings is not serializable, so each task makes its own.
     settings(mode, group, seed, nanPolicy, timeoutMillis);
     FlatMapFunction<Iterator<byte[]>, byte[]> join =
-        records -> new JoiningRecords(records, settings(mode, group, seed, nanPolicy, timeoutMillis));
+        records ->
+            new JoiningRecords(
+                records,
+                settings(mode, group, seed, nanPolicy, timeoutMillis).slowMembersApart(slowMembersApart));
     return batches.mapPartitions(join, true);
   }
 
