@@ -305,9 +305,12 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
-def built(package: str, name: str, kind: str = "bench", release: bool = True) -> Path:
+def built(
+    package: str, name: str, kind: str = "bench", release: bool = True, features: str = ""
+) -> Path:
     """Builds a program of a crate and returns its path as Cargo reports it."""
     words = ["cargo", "build", "--locked", "-p", package, f"--{kind}", name]
+    words += ["--features", features] if features else []
     words += ["--release"] if release else []
     done = subprocess.run(
         [*words, "--message-format=json-render-diagnostics"],

@@ -105,9 +105,7 @@ def map_partitions(
     context = rdd.ctx
     plain = rdd._pickled()
     teams = context._jvm.io.faro.spark.collective.PythonTeams
-    joined = teams.joinTeams(
-        plain._jrdd, mode, group, seed, nan_policy, timeout_ms, slow_apart
-    )
+    joined = teams.joinTeams(plain._jrdd, mode, group, seed, nan_policy, timeout_ms, slow_apart)
 
     def run(records):
         records = iter(records)

@@ -16,6 +16,7 @@ ON_A_DISK = (
 )
 GUEST_SECONDS = 900
 MODES = ["unpinned", "pinned", "odp"]
+PARTS = ["sweep", "storage", "start"]
 
 
 def named(records):
@@ -55,6 +56,29 @@ def share(chosen):
         for fabric in ("shm", "tcp"):
             command = [program, fabric, Path(place, fabric), min(chosen.rounds, 3)]
             yield from named(figures([*command, 400] if chosen.quick else command))
+
+
+def fault_options(parser):
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="(all)")
+    parser.add_argument(
+        "--megabytes", nargs="+", type=int, default=[100, 600, 2_000], help="of an output to start"
+    )
+
+
+def faults(chosen):
+    program, rounds = built("faro-endpoint", "faults", features="research"), chosen.rounds
+    with tempfile.TemporaryDirectory(prefix="faro-faults-", dir="/var/tmp") as place:
+        for part in chosen.parts:
+            if part != "start":
+                yield from named(figures([program, part, "tcp", Path(place, part), rounds]))
+    for part in chosen.parts:
+        # On a tmpfs, which holds the largest output.
+        place = "/dev/shm/start" if part == "start" else "/d/faults"
+        sizes = [20] if chosen.quick else chosen.megabytes
+        for more in [[one] for one in sizes] if part == "start" else [[]]:
+            command = [program, part, "verbs", place, rounds, *more]
+            on_disk = ["bash", "-c", ON_A_DISK, "bash", *command]
+            yield from named(in_guest(1, on_disk, GUEST_SECONDS, memory="8G"))
 
 
 def modes(chosen):
@@ -148,6 +172,42 @@ SUITES = {
         "*medium*: the same bytes by `pread`. Microseconds.",
         [Table("By exit", ["fabric", "bytes", "exit"], ["median"])],
         exits,
+    ),
+    "memory-faults": Suite(
+        "Bytes that are not in memory, and memory that is pinned",
+        "One endpoint fetches blocks of one map output from another, both in one program; over "
+        "verbs in a guest. *On the medium*: of 256 blocks that are far apart, so many are not in "
+        "the page cache (the host's disk, a loop device in the guest); the others are. *Storage*: "
+        "an output of 160 MiB on that disk, in the page cache, with an arena of a fifth of it and "
+        "with one of three times its size; one request at a time. *Start*: from the start of both "
+        "endpoints to the first block and to the last one of an output on a tmpfs, in blocks of "
+        "1 MB; registering is the server's.",
+        [
+            Table(
+                "By the share of blocks on the medium",
+                ["fabric", "bytes", "on the medium, %"],
+                ["one at a time, µs", "16 at once, µs"],
+            ),
+            Table(
+                "Storage: an output five times the arena",
+                ["fabric", "bytes", "arena, MiB"],
+                ["µs"],
+                [],
+                {"to the large arena": "µs"},
+                ("arena, MiB", 512),
+            ),
+            Table(
+                "Start: unpinned beside pinned",
+                ["MB", "regions"],
+                ["first byte, ms", "last byte, ms"],
+                ["registering, ms", "registered, MB", "leased, MB"],
+                {"last byte / pinned": "last byte, ms", "registered / pinned": "registered, MB"},
+                ("regions", "pinned"),
+            ),
+        ],
+        faults,
+        fault_options,
+        rounds=3,
     ),
     "memory-share": Suite(
         "A shuffle larger than the arena",
