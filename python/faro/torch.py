@@ -273,6 +273,9 @@ class _Meeting:
         return found
 
     def close(self) -> None:
+        # A group that is still referred to keeps its port and threads: this process could not make
+        # the next averager.
+        self.group = None
         if self._made_group:
             dist.destroy_process_group()
 
@@ -323,7 +326,8 @@ class _GlooReducer:
         self._mean(values, self._all)
 
     def close(self) -> None:
-        """The groups end with torch.distributed."""
+        """The groups end with torch.distributed, unless this still had them."""
+        self._all = self._rounds = None
 
     @staticmethod
     def _mean(values: torch.Tensor, group: object) -> None:

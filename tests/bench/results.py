@@ -293,7 +293,7 @@ def grid(head: list, rows: list[list]) -> str:
         "---:" if any(str(row[i])[:1] in "0123456789+-–" for row in rows) else "---"
         for i in range(len(head))
     ]
-    heads = [re.sub(r"_([nµ]s)$", r", \1", name.replace("_us", "_µs")) for name in head]
+    heads = [re.sub(r"_([nµ]s)$", r", \1", re.sub("_us$", "_µs", name)) for name in head]
     heads = [name.replace("_", " ") for name in heads]
     return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in [heads, align, *rows])
 

@@ -213,7 +213,8 @@ SUITES = {
         "A shuffle larger than the arena",
         "One endpoint reads every block of a shuffle from another, twice, as reducers request "
         "them; the second pass is timed. The owner's arena is 1, 10 and 100 % of the shuffle, "
-        "which is on a tmpfs. MB/s, and the reads of both passes by where their bytes were.",
+        "which is on a tmpfs, and at least 32 MiB; one peer may have a 32nd of it on its way, so "
+        "1 MiB there. MB/s, and the reads of both passes by where their bytes were.",
         [
             Table(
                 "By part of the arena",
