@@ -249,10 +249,10 @@ SUITES = {
         f"the test), a network of 44,000 weights, {STEPS:,} steps of 16 rows at each worker; the "
         "accuracy is that of the exact mean of all models at the end, whatever else runs. Seeds "
         "choose rows, first weights and groups, and are the same for each way. *Slow apart*: two "
-        "workers, others every 50 steps, go on alone; in every eighth round these groups and those by rack are "
-        "of all workers. Seconds: four processes in network namespaces, a network of 970,000 "
-        "weights, rows by label, batches of 16, links of 100 Mbit/s in each direction with a "
-        "queue of 20 ms; the slow host has 10 Mbit/s, and is another one every 2 s. All sides "
+        "workers, others every 50 steps, go on alone; in every eighth round these groups and those "
+        "by rack are of all workers. Seconds: four processes in network namespaces, a network of "
+        "970,000 weights, rows by label, batches of 16, links of 100 Mbit/s in each direction with "
+        "a queue of 20 ms; the slow host has 10 Mbit/s, and is another one every 2 s. All sides "
         "are `faro.torch.ModelAverager`; the processes share the machine's two cores.",
         [
             Table(
