@@ -454,9 +454,9 @@ impl Log {
 }
 
 /// Keeps the log, and polls without waiting.
-struct Logged(Log);
+struct MessageLogger(Log);
 
-impl Intercept for Logged {
+impl Intercept for MessageLogger {
     fn send(
         &mut self,
         inner: &mut dyn Fabric,
@@ -501,7 +501,7 @@ fn a_late_member_lets_its_partner_send_first(fabric: FabricChoice) {
     let open = |identity: &OwnIdentity, pool: &Arc<Pool>| {
         let (identity, pool) = (identity.clone(), Arc::clone(pool));
         let (_, inner) = by_hand::fabric_by_hand(fabric, identity, Protection::Clear, pool);
-        let logged = InterceptedFabric::new(inner, Logged(log.clone()));
+        let logged = InterceptedFabric::new(inner, MessageLogger(log.clone()));
         vec![Box::new(logged) as Box<dyn Fabric>]
     };
     let (key, secret) = (StaticKey::random().unwrap(), Secret::random().unwrap());
