@@ -16,11 +16,12 @@ on the pair of processes. faro.torch averages whole models with it.
 from __future__ import annotations
 
 import ctypes
+import json
 import math
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from . import native
 from .native import FaroUnavailableError
@@ -37,8 +38,11 @@ NAN_POLICIES = {"fail": 1, "propagate": 0}
 SETTINGS = {"memory.limit": 64 << 20}
 # Most that the first round may take: a port that a firewall closes shows here.
 FIRST_ROUND_SECONDS = 20.0
-# The first byte of what the processes tell each other.
-GOOD, BAD = b"+", b"-"
+# The first byte of what the processes tell each other: a result, that Faro cannot be used, that an
+# argument is not allowed.
+GOOD, BAD, REFUSED = b"+", b"-", b"!"
+# The seconds that a round may be given.
+MIN_TIMEOUT, MAX_TIMEOUT = 0.001, 1_000_000
 
 
 class CollectiveError(Exception):
@@ -74,28 +78,34 @@ class Team:
         rack: str = "",
         slow_apart: bool = False,
     ) -> Team:
-        """Joins the processes that call this together.
+        """Joins the processes that call this together. All give the same arguments, but for rank,
+        settings and rack.
 
         gather: gives each process the bytes of all, by rank.
         mode: "grid" (exact), "full" (exact, a ring) or "dssync" (within groups of `group`, 0 for
             about the square root of all, drawn anew in every round from `seed`).
         nan_policy: "fail" (a NaN fails the round) or "propagate".
         timeout: seconds of one round.
-        settings: of the endpoint, such as {"fabric": "tcp"}.
+        settings: of the endpoint, such as {"fabric": "tcp"}, in bytes and milliseconds.
         rack: where this process is; those of one rack exchange with each other where they can.
-        slow_apart: mode "dssync" keeps processes behind slow links apart, the same in all.
+        slow_apart: mode "dssync" keeps processes behind slow links apart.
 
-        If one process cannot take part, all raise FaroUnavailableError with its reason.
+        If one process gives an argument that is not allowed, or another one than rank 0, all raise
+        ValueError with one text. If one cannot take part, all raise FaroUnavailableError with its
+        reason.
         """
-        if mode not in MODES or nan_policy not in NAN_POLICIES:
-            raise ValueError(
-                f"mode {mode!r}, nan_policy {nan_policy!r}; allowed: {', '.join(MODES)}; "
-                f"{', '.join(NAN_POLICIES)}"
-            )
+
+        def arguments() -> dict[str, object]:
+            check_word("nan_policy", nan_policy, NAN_POLICIES)
+            check_own_arguments(settings, rack)
+            found = round_arguments(mode, group, seed, timeout, slow_apart)
+            return {**found, "nan_policy": nan_policy}
+
+        ranks = same_everywhere(gather, rank, arguments)
+        round_ = _Round(mode, group, seed, nan_policy, timeout, ranks)
         opened, own = _Opened(), {**_own_settings(), **(settings or {})}
         try:
             ids = _agree(gather, rank, lambda: opened.open(own, rack))
-            round_ = _Round(mode, group, seed, nan_policy, timeout, len(ids))
             _agree(gather, rank, lambda: opened.join(rank, ids, round_, slow_apart))
         except BaseException:
             opened.close()
@@ -179,8 +189,7 @@ class _Round:
     def __init__(
         self, mode: str, group: int, seed: int, nan_policy: str, timeout: float, ranks: int
     ):
-        if mode == "dssync" and ranks > 1 and group and not 2 <= group <= ranks:
-            raise ValueError(f"group is {group}, allowed: 2 to the number of processes, {ranks}")
+        check_group(group, ranks)
         self.mode, self.exact_mode = mode, "grid" if mode == "dssync" else mode
         self.group = group or max(2, math.isqrt(ranks))
         self.seed, self.ranks = seed, ranks
@@ -248,7 +257,8 @@ class _Opened:
 
 def _checked(handle: int) -> int:
     if not handle:
-        raise FaroUnavailableError(native.last_error())
+        error = ValueError if native.last_error_is_argument() else FaroUnavailableError
+        raise error(native.last_error())
     return handle
 
 
@@ -260,12 +270,84 @@ def _agree(
         told = GOOD + step()
     except FaroUnavailableError as error:
         told = BAD + f"rank {rank}: {error}".encode()
+    except ValueError as error:
+        told = REFUSED + f"rank {rank}: {error}".encode()
     told = gather(told)
-    reasons = [one[1:].decode("utf-8", "replace") for one in told if one[:1] != GOOD]
-    if reasons:
-        more = f" (and {len(reasons) - 1} others)" if len(reasons) > 1 else ""
-        raise FaroUnavailableError(reasons[0] + more)
+    for kind, error in ((REFUSED, ValueError), (BAD, FaroUnavailableError)):
+        reasons = [one[1:].decode("utf-8", "replace") for one in told if one[:1] == kind]
+        if reasons:
+            more = f" (and {len(reasons) - 1} others)" if len(reasons) > 1 else ""
+            raise error(reasons[0] + more)
     return [one[1:] for one in told]
+
+
+def same_everywhere(
+    gather: Callable[[bytes], list[bytes]], rank: int, look: Callable[[], dict[str, object]]
+) -> int:
+    """The number of processes, if all of them have the same arguments, which `look` checks and
+    returns; otherwise one ValueError for everyone."""
+    told = _agree(gather, rank, lambda: json.dumps(look()).encode())
+    first, *others = [json.loads(one) for one in told]
+    for at, other in enumerate(others, 1):
+        for name, value in first.items():
+            if other.get(name) != value:
+                raise ValueError(
+                    f"rank {at} has {name} {other.get(name)!r}, rank 0 has {name} {value!r}: "
+                    "every process needs the same"
+                )
+    return len(told)
+
+
+def check_argument(name: str, value: object, good: bool, allowed: str) -> None:
+    if not good:
+        raise ValueError(f"{name} is {value!r}, allowed: {allowed}")
+
+
+def check_word(name: str, value: object, words: Iterable[str]) -> None:
+    words = list(words)
+    check_argument(name, value, value in words, ", ".join(words))
+
+
+def check_number(name: str, value: object, least: int, most: int) -> None:
+    # True is a whole number of Python's.
+    good = isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+    check_argument(name, value, good, f"a whole number from {least} to {most}")
+
+
+def check_flag(name: str, value: object) -> None:
+    check_argument(name, value, isinstance(value, bool), "True, False")
+
+
+def round_arguments(
+    mode: str, group: int, seed: int, timeout: float, slow_apart: bool
+) -> dict[str, object]:
+    """Checks the arguments of a round that all processes need to have the same of."""
+    check_word("mode", mode, MODES)
+    check_number("group", group, 0, 2**31 - 1)
+    check_number("seed", seed, 0, 2**64 - 1)
+    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    good = number and MIN_TIMEOUT <= timeout <= MAX_TIMEOUT
+    check_argument("timeout", timeout, good, f"seconds, {MIN_TIMEOUT} to {MAX_TIMEOUT}")
+    check_flag("slow_apart", slow_apart)
+    named = {"mode": mode, "group": group, "seed": seed}
+    return {**named, "timeout": float(timeout), "slow_apart": slow_apart}
+
+
+def check_own_arguments(settings: object, rack: object) -> None:
+    """Checks the arguments that may differ between processes. The library knows the settings."""
+    check_argument("rack", rack, isinstance(rack, str) and "\0" not in rack, "a text without NUL")
+    check_argument("settings", settings, settings is None or isinstance(settings, dict), "a dict")
+    for name, value in (settings or {}).items():
+        good = isinstance(value, (str, int)) and not isinstance(value, bool)
+        good = good and not set("\n\0") & set(f"{name}{value}")
+        allowed = "names and values of one line; a value is a text or a whole number"
+        check_argument("settings", {name: value}, good, allowed)
+
+
+def check_group(group: int, ranks: int) -> None:
+    # One process alone, as in a first trial, has nothing to group.
+    good = ranks == 1 or not group or 2 <= group <= ranks
+    check_argument("group", group, good, f"0, and 2 to the number of processes, {ranks}")
 
 
 def _own_settings() -> dict[str, object]:

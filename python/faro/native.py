@@ -18,11 +18,12 @@ from . import jar
 
 PATH_VARIABLE = "FARO_LIBRARY_PATH"
 FILE = "libfaro_jni.so"
-INTERFACE_VERSION = 1
+INTERFACE_VERSION = 2
 # What a function returns, and its parameters.
 FUNCTIONS = {
     "faro_interface_version": (c_uint32, []),
     "faro_last_error": (c_size_t, [c_char_p, c_size_t]),
+    "faro_last_error_is_argument": (c_int32, []),
     "faro_endpoint_open": (c_int64, [c_char_p]),
     "faro_endpoint_close": (c_int32, [c_int64]),
     "faro_member_open": (c_uint64, [c_int64, c_char_p]),
@@ -88,3 +89,8 @@ def last_error() -> str:
     buffer = ctypes.create_string_buffer(MAX_TEXT)
     length = library().faro_last_error(buffer, MAX_TEXT)
     return buffer.raw[: min(length, MAX_TEXT)].decode("utf-8", "replace")
+
+
+def last_error_is_argument() -> bool:
+    """Whether this thread's last call failed because of what it was given."""
+    return library().faro_last_error_is_argument() != 0

@@ -51,7 +51,11 @@ class Rendezvous:
         if missing:
             raise RendezvousError(f"{', '.join(missing)} not set: start it with a launcher")
         rank, ranks, host, port = (os.environ[name] for name in names)
-        return cls(int(rank), int(ranks), host, int(port), timeout)
+        try:
+            numbers = int(rank), int(ranks), int(port)
+        except ValueError as error:
+            raise RendezvousError(f"RANK, WORLD_SIZE or MASTER_PORT: {error}") from error
+        return cls(*numbers[:2], host, numbers[2], timeout)
 
     def __enter__(self) -> Rendezvous:
         return self

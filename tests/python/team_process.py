@@ -107,9 +107,20 @@ def refused(rendezvous: Rendezvous) -> dict:
             found[name] = str(error)
     try:
         Team.join(rendezvous.gather, rendezvous.rank, settings={"fabric": "pigeon"})
-    except FaroUnavailableError as error:
+    except ValueError as error:
         found["setting"] = str(error)
     return found
+
+
+def differ(rendezvous: Rendezvous) -> str:
+    """Rank 1 has another seed, and rank 2 a mode that there is not: the first text is of that."""
+    texts = []
+    for mode in ("ring" if rendezvous.rank == 2 else "grid", "grid"):
+        try:
+            Team.join(rendezvous.gather, rendezvous.rank, mode, seed=int(rendezvous.rank == 1))
+        except ValueError as error:
+            texts.append(str(error))
+    return " / ".join(texts)
 
 
 def unavailable(rendezvous: Rendezvous) -> str:
@@ -133,7 +144,9 @@ def absent(rendezvous: Rendezvous) -> str:
     return "a mean"
 
 
-CASES = {case.__name__: case for case in (means, groups, mistakes, refused, unavailable, absent)}
+CASES = {
+    case.__name__: case for case in (means, groups, mistakes, refused, differ, unavailable, absent)
+}
 
 
 def main() -> None:

@@ -72,6 +72,15 @@ def test_what_is_refused_says_what_is_allowed(faro):
     assert "spark.faro.fabric is 'pigeon', allowed: auto, verbs, tcp, shm" in result["setting"]
 
 
+def test_arguments_that_differ_are_refused_everywhere(faro):
+    results = run(faro, "differ")
+    assert len(set(results)) == 1
+    assert results[0] == (
+        "rank 2: mode is 'ring', allowed: dssync, grid, full / "
+        "rank 1 has seed 1, rank 0 has seed 0: every process needs the same"
+    )
+
+
 def test_one_process_without_the_library_tells_all(faro):
     results = run(faro, "unavailable", without=2)
     assert len(set(results)) == 1

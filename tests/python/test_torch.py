@@ -26,8 +26,13 @@ def python():
     return done.stdout.strip()
 
 
-# Of each run of torchrun. A process group is made once only: with one case by the averager.
-RUNS = [("faro", "exact"), ("faro", "dssync", "errors"), ("gloo", "exact", "dssync", "refused")]
+# Of each run of torchrun. A process group is made once only: with one case by the averager. A case
+# that ends with processes apart is the last one.
+RUNS = [
+    ("faro", "exact"),
+    ("faro", "dssync", "errors", "team", "nan", "late"),
+    ("gloo", "exact", "dssync", "refused", "nan", "stopped"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -108,15 +113,73 @@ def test_a_model_that_is_refused_is_refused_everywhere(results):
     results = results["faro", "errors"]
     assert all(result == results[0] for result in results)
     found = results[0]
+    same = "every process needs the same model"
+    weight = "parameter weight of"
     assert found["sizes"] == (
-        "rank 2 has 2 parameters of 10 float32 values, no buffers, rank 0 has 2 parameters of 5 "
-        "float32 values, no buffers: every process needs the same model"
+        f"rank 2 has {weight} 2 x 4 float32, rank 0 has {weight} 1 x 4 float32: {same}"
     )
+    assert found["shapes"] == (
+        f"rank 3 has {weight} 4 x 8 float32, rank 0 has {weight} 8 x 4 float32: {same}"
+    )
+    more = "parameter 1.weight of 4 x 4 float32"
+    assert found["more"] == f"rank 1 has {more}, rank 0 has nothing more: {same}"
     allowed = "allowed: torch.float32, torch.float64"
     assert found["type"] == f"rank 1: parameter weight is torch.float16; {allowed}"
-    assert "rank 3 has 2 parameters of 10 float64 values" in found["mixed"]
+    assert f"rank 3 has {weight} 2 x 4 float64" in found["mixed"]
     assert found["device"].startswith("rank 0: parameter weight is on meta: faro.torch averages")
-    assert found["empty"] == "rank 0: the model has no parameters"
+    assert found["empty"].startswith("rank 0: the model has no parameters")
+    assert "allowed: a torch.nn.Module" in found["no model"]
+
+
+def test_an_argument_that_is_refused_is_refused_everywhere(results):
+    found = results["faro", "errors"][0]
+    assert found["mode"] == "rank 1: mode is 'ring', allowed: dssync, grid, full"
+    assert found["modes"] == (
+        "rank 2 has mode 'full', rank 0 has mode 'dssync': every process needs the same"
+    )
+    assert found["every"].startswith("rank 0: every is '4', allowed: a whole number from 1 to ")
+    assert found["everies"].startswith("rank 1 has every 2, rank 0 has every 1: ")
+    assert found["group"] == "group is 9, allowed: 0, and 2 to the number of processes, 4"
+    assert found["seed"].startswith("rank 0: seed is 1.5, allowed: a whole number from 0 to ")
+    assert found["timeout"] == "rank 1: timeout is 0, allowed: seconds, 0.001 to 1000000"
+    assert found["flag"].startswith("rank 0: slow_apart is 1, allowed: True, False")
+    assert "there is no setting 'colour', allowed: name, " in found["setting"]
+    assert found["size"] == (
+        "rank 3: spark.faro.memory.limit is '64m', allowed: a number of bytes, 1 or more"
+    )
+    assert "spark.faro.port is '99999', allowed: 0 to 65535" in found["port"]
+    assert "spark.faro.fabric is 'pigeon', allowed: auto, verbs" in found["fabric"]
+
+
+def test_a_team_is_asked_whether_its_processes_agree(results):
+    results = results["faro", "team"]
+    for rank, found in enumerate(results):
+        differ = f"the tasks differ in their models or arguments; rank {rank} has "
+        every = 2 if rank == 2 else 1
+        assert found["every"].startswith(f"{differ}every {every}, buffers 'mean', parameter 0.wei")
+        shape = f"{8 - rank} x {4 + rank}"
+        assert f"{differ}every 1, buffers 'mean', parameter weight of {shape}" in found["shapes"]
+        assert found["mode"].startswith("a team has its own mode, ")
+        assert found["end"] == results[0]["end"]
+
+
+@pytest.mark.parametrize("transport", ["faro", "gloo"])
+def test_a_nan_fails_everywhere_and_leaves_the_models(results, transport):
+    for rank, found in enumerate(results[transport, "nan"]):
+        assert found["kept"], "also of what was averaged before"
+        assert found["first"] == found["second"] == found["finish"]
+        named = transport == "faro" or rank == 3
+        assert ("rank 3" if named else "another process brings NaN") in found["first"]
+
+
+def test_a_process_that_does_not_come_or_stops_is_an_error(results):
+    late = results["faro", "late"]
+    assert late[1] == "late"
+    assert all(late[rank].startswith("the processes do not meet: ") for rank in (0, 2, 3)), late
+    stopped = results["gloo", "stopped"]
+    assert stopped[1] == "stopped"
+    waits = [stopped[rank].startswith(f"Gloo: rank {rank} waits for another") for rank in (0, 2, 3)]
+    assert all(waits), stopped
 
 
 def test_without_a_fallback_the_reason_is_the_error(results):

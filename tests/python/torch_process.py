@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 
+import faro.torch
 import torch
-from faro.torch import ModelAverager
+from faro.collective import Team
+from faro.torch import CollectiveError, ModelAverager, RendezvousError
 
 RANK = int(os.environ["RANK"])
 
@@ -76,21 +80,125 @@ def training(**words) -> dict:
     }
 
 
+def refusal(model: torch.nn.Module, **words) -> str:
+    try:
+        ModelAverager(model, **words)
+    except ValueError as error:
+        return str(error)
+    return "made"
+
+
 def errors() -> dict:
-    """Models that are refused, at every process with one text."""
+    """Models and arguments that are refused, at every process with one text."""
+
+    def line(inputs: int, outputs: int, **words) -> torch.nn.Module:
+        return torch.nn.Linear(inputs, outputs, **words)
+
     found = {}
-    wider = 1 + (RANK == 2)
     for name, model in (
-        ("sizes", torch.nn.Linear(4, wider)),
-        ("type", torch.nn.Linear(4, 2).half() if RANK == 1 else torch.nn.Linear(4, 2)),
-        ("mixed", torch.nn.Linear(4, 2).double() if RANK == 3 else torch.nn.Linear(4, 2)),
-        ("device", torch.nn.Linear(4, 2, device="meta")),
+        ("sizes", line(4, 1 + (RANK == 2))),
+        ("shapes", line(8, 4, bias=False) if RANK == 3 else line(4, 8, bias=False)),
+        ("more", torch.nn.Sequential(line(4, 4), *[line(4, 4)] * (RANK == 1))),
+        ("type", line(4, 2).half() if RANK == 1 else line(4, 2)),
+        ("mixed", line(4, 2).double() if RANK == 3 else line(4, 2)),
+        ("device", line(4, 2, device="meta")),
         ("empty", torch.nn.ReLU()),
+        ("no model", [line(4, 2)]),
     ):
-        try:
-            ModelAverager(model)
-        except ValueError as error:
-            found[name] = str(error)
+        found[name] = refusal(model)
+    for name, words in (
+        ("mode", {"mode": "ring" if RANK == 1 else "grid"}),
+        ("modes", {"mode": "full" if RANK == 2 else "dssync"}),
+        ("every", {"every": "4"}),
+        ("everies", {"every": 1 + RANK}),
+        ("group", {"mode": "dssync", "group": 9}),
+        ("seed", {"seed": 1.5}),
+        ("timeout", {"timeout": 0 if RANK == 1 else 60}),
+        ("flag", {"slow_apart": 1}),
+        ("setting", {"settings": {"colour": "red"}}),
+        ("size", {"settings": {"memory.limit": "64m"} if RANK == 3 else None}),
+        ("port", {"settings": {"port": 99999}}),
+        ("fabric", {"settings": {"fabric": "pigeon"}}),
+    ):
+        found[name] = refusal(line(4, 2), **words)
+    return found
+
+
+def team() -> dict:
+    """Teams that are made before, as in a barrier stage."""
+
+    def made() -> Team:
+        return Team.join(gather, RANK)
+
+    def gather(payload: bytes) -> list[bytes]:
+        found = [b""] * torch.distributed.get_world_size()
+        torch.distributed.all_gather_object(found, payload)
+        return found
+
+    found = {
+        "every": refusal(network(), every=1 + (RANK == 2), team=made()),
+        "shapes": refusal(torch.nn.Linear(4 + RANK, 8 - RANK), team=made()),
+        "mode": refusal(network(), mode="full", team=made()),
+    }
+    model = network()
+    averager = ModelAverager(model, team=made())
+    train(model, averager, 2)
+    averager.finish()
+    return {**found, "end": state(model)["0.weight"]}
+
+
+def failure(averager: ModelAverager) -> str:
+    try:
+        averager.step()
+    except CollectiveError as error:
+        return str(error)
+    return "averaged"
+
+
+def nan() -> dict:
+    """Rank 3 brings a NaN."""
+    model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Linear(1, 1).double())
+    averager = ModelAverager(model)
+    with torch.no_grad():
+        model[0].weight.fill_(RANK)
+        model[1].weight.fill_(float("nan") if RANK == 3 else RANK)
+    found = {"first": failure(averager), "second": failure(averager)}
+    found["kept"] = model[0].weight.tolist() == [[RANK, RANK]]
+    # One that is gone cannot say why any more.
+    torch.distributed.barrier()
+    try:
+        averager.finish()
+    except CollectiveError as error:
+        found["finish"] = str(error)
+    return found
+
+
+def late() -> str:
+    """Rank 1 does not come."""
+    faro.torch.MEET_SECONDS = 2.0
+    if RANK == 1:
+        return "late"
+    try:
+        ModelAverager(network(), timeout=1.0)
+    except RendezvousError as error:
+        return str(error)
+    return "made"
+
+
+def stopped() -> str:
+    """Rank 1 stops until the others have seen it."""
+    averager = ModelAverager(network(), timeout=2.0)
+    place = Path(sys.argv[2])
+    if RANK == 1:
+        (place / "pid").write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+        return "stopped"
+    found = failure(averager)
+    (place / f"seen.{RANK}").touch()
+    if RANK == 0:
+        while not all((place / f"seen.{rank}").exists() for rank in (0, 2, 3)):
+            time.sleep(0.05)
+        os.kill(int((place / "pid").read_text()), signal.SIGCONT)
     return found
 
 
@@ -107,6 +215,10 @@ CASES = {
     "dssync": lambda: training(mode="dssync", group=2, buffers="own"),
     "errors": errors,
     "refused": without_a_fallback,
+    "team": team,
+    "nan": nan,
+    "late": late,
+    "stopped": stopped,
 }
 
 

@@ -38,9 +38,7 @@ const SETTINGS: &[(&str, Setter)] = &[
     ("bindAddress", |c, v| set(&mut c.bind, address(v))),
     (ADVERTISED_ADDRESS, |c, v| set(&mut c.advertise, address(v))),
     ("port", |c, v| set(&mut c.port, within(v, 0, u16::MAX))),
-    ("memory.limit", |c, v| {
-        set(&mut c.memory_limit, within(v, 1, u64::MAX))
-    }),
+    ("memory.limit", |c, v| set(&mut c.memory_limit, bytes(v))),
     ("memory.idleRelease", |c, v| {
         set(&mut c.idle_release, millis(v, 0))
     }),
@@ -95,7 +93,11 @@ pub fn parse(text: &str) -> EntryResult<Config> {
         let (name, setter) = SETTINGS
             .iter()
             .find(|(known, _)| *known == name)
-            .ok_or_else(|| Failure::Argument(format!("there is no setting '{name}'")))?;
+            .ok_or_else(|| {
+                let names: Vec<&str> = SETTINGS.iter().map(|(known, _)| *known).collect();
+                let allowed = names.join(", ");
+                Failure::Argument(format!("there is no setting '{name}', allowed: {allowed}"))
+            })?;
         setter(&mut config, value).map_err(|AllowedValues(allowed)| Failure::Config {
             key: key(name),
             value: value.to_owned(),
@@ -136,6 +138,11 @@ fn within<T: FromStr + PartialOrd + Display>(
         Ok(number) if number >= min && number <= max => Ok(number),
         _ => Err(AllowedValues(format!("{min} to {max}"))),
     }
+}
+
+fn bytes(text: &str) -> Result<u64, AllowedValues> {
+    let refused = |AllowedValues(_)| AllowedValues("a number of bytes, 1 or more".to_owned());
+    within(text, 1, u64::MAX).map_err(refused)
 }
 
 fn millis(text: &str, min: u64) -> Result<Duration, AllowedValues> {
@@ -238,7 +245,8 @@ mod tests {
             ("bindAddress=here", "'here' an IPv4 or IPv6 address"),
             ("port=65536", "'65536' 0 to 65535"),
             ("port=-1", "'-1' 0 to 65535"),
-            ("memory.limit=0", "'0' 1 to 18446744073709551615"),
+            ("memory.limit=0", "'0' a number of bytes, 1 or more"),
+            ("memory.limit=64m", "'64m' a number of bytes, 1 or more"),
             ("memory.idleRelease=-1", "'-1' milliseconds, 0 or more"),
             ("request.timeout=0", "'0' milliseconds, 1 or more"),
             ("exchange=sorted", "'sorted' auto, grouped, rotated, random"),
@@ -292,7 +300,8 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_setting_is_refused() {
-        assert_eq!(refused("colour=red"), "there is no setting 'colour'");
+        let text = refused("colour=red");
+        assert!(text.starts_with("there is no setting 'colour', allowed: name, application, "));
         assert_eq!(refused("regions"), "setting 'regions' has no value");
     }
 }

@@ -17,27 +17,42 @@ use std::ffi::{c_char, CStr};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// Changes with the functions or their parameters. A library of another release is refused by it.
-const INTERFACE_VERSION: u32 = 1;
+const INTERFACE_VERSION: u32 = 2;
 /// The endpoint of a team fetches nothing.
 const COMPLETION_QUEUES: usize = 1;
 
 thread_local! {
     /// Why this thread's last call failed.
-    static LAST_ERROR: RefCell<String> = const { RefCell::new(String::new()) };
+    static LAST_ERROR: RefCell<LastError> = const { RefCell::new(LastError { text: String::new(), is_argument: false }) };
+}
+
+/// Why a call failed.
+struct LastError {
+    text: String,
+    /// Whether the call was given something that is not allowed.
+    is_argument: bool,
 }
 
 /// Runs the body of a function; `failed` is what the function returns for an error.
 fn run<T>(failed: T, body: impl FnOnce() -> EntryResult<T>) -> T {
     // A body that panics leaves nothing half changed that another call uses: what it shares with
     // other calls is in registries and in a team, which both survive panics of Java's calls too.
-    let outcome = catch_unwind(AssertUnwindSafe(|| body().map_err(|why| why.message())));
-    let message = match outcome {
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        body().map_err(|why| LastError {
+            is_argument: matches!(why, Failure::Config { .. } | Failure::Argument(_)),
+            text: why.message(),
+        })
+    }));
+    let error = match outcome {
         Ok(Ok(value)) => return value,
-        Ok(Err(message)) => message,
-        Err(payload) => panic_message(payload),
+        Ok(Err(error)) => error,
+        Err(payload) => LastError {
+            text: panic_message(payload),
+            is_argument: false,
+        },
     };
     // Fails when the thread is ending.
-    let _ = LAST_ERROR.try_with(|last| *last.borrow_mut() = message);
+    let _ = LAST_ERROR.try_with(|last| *last.borrow_mut() = error);
     failed
 }
 
@@ -83,9 +98,17 @@ pub extern "C" fn faro_interface_version() -> u32 {
 pub unsafe extern "C" fn faro_last_error(into: *mut u8, capacity: usize) -> usize {
     let copied = LAST_ERROR.try_with(|last| {
         // SAFETY: the caller's promise is the same.
-        unsafe { copy_out(last.borrow().as_bytes(), into, capacity) }
+        unsafe { copy_out(last.borrow().text.as_bytes(), into, capacity) }
     });
     copied.unwrap_or(0)
+}
+
+/// Returns 1 if this thread's last call failed because of what it was given, such as a setting, and 0 if it
+/// failed because of anything else.
+#[no_mangle]
+pub extern "C" fn faro_last_error_is_argument() -> i32 {
+    let asked = LAST_ERROR.try_with(|last| last.borrow().is_argument);
+    i32::from(asked.unwrap_or(false))
 }
 
 /// Starts an endpoint with settings of one `name=value` per line, and returns its handle.
@@ -285,6 +308,7 @@ mod tests {
         let failed = run(-1, || -> EntryResult<i32> { panic!("seven is {}", 7) });
         assert_eq!(failed, -1);
         assert!(last_error().ends_with("seven is 7"), "{}", last_error());
+        assert_eq!(faro_last_error_is_argument(), 0);
     }
 
     #[test]
@@ -296,9 +320,11 @@ mod tests {
         assert_eq!(unsafe { faro_endpoint_open(c"port=-1".as_ptr()) }, 0);
         let text = "spark.faro.port is '-1', allowed: 0 to 65535";
         assert_eq!(last_error(), text);
+        assert_eq!(faro_last_error_is_argument(), 1);
         // SAFETY: the text ends with a NUL.
         assert_eq!(unsafe { faro_member_open(1, c"".as_ptr()) }, 0);
         assert!(last_error().contains("endpoint handle 0x1 is not valid"));
+        assert_eq!(faro_last_error_is_argument(), 0);
         assert_eq!(faro_endpoint_close(1), -1);
         // SAFETY: no pointer is read, as there is no such member.
         assert_eq!(unsafe { faro_team_join(1, 0, null(), 0) }, 0);
