@@ -42,7 +42,7 @@ FIRST_ROUND_SECONDS = 20.0
 # argument is not allowed.
 GOOD, BAD, REFUSED = b"+", b"-", b"!"
 # The seconds that a round may be given.
-MIN_TIMEOUT, MAX_TIMEOUT = 0.001, 1_000_000
+MIN_TIMEOUT, MAX_TIMEOUT = 0.1, 1_000_000
 
 
 class CollectiveError(Exception):
@@ -134,9 +134,10 @@ class Team:
             if not self._failed:
                 self._gather(GOOD)
         finally:
-            self._end()
+            self.leave()
 
-    def _end(self) -> None:
+    def leave(self) -> None:
+        """Leaves the team at once; the others' next rounds fail."""
         endpoint, self._endpoint = self._endpoint, 0
         if endpoint:
             native.library().faro_team_leave(self._team)
@@ -335,11 +336,12 @@ def round_arguments(
 
 def check_own_arguments(settings: object, rack: object) -> None:
     """Checks the arguments that may differ between processes. The library knows the settings."""
-    check_argument("rack", rack, isinstance(rack, str) and "\0" not in rack, "a text without NUL")
+    good = isinstance(rack, str) and "\0" not in rack and rack.isprintable()
+    check_argument("rack", rack, good, "a text of one line")
     check_argument("settings", settings, settings is None or isinstance(settings, dict), "a dict")
     for name, value in (settings or {}).items():
         good = isinstance(value, (str, int)) and not isinstance(value, bool)
-        good = good and not set("\n\0") & set(f"{name}{value}")
+        good = good and f"{name}{value}".isprintable()
         allowed = "names and values of one line; a value is a text or a whole number"
         check_argument("settings", {name: value}, good, allowed)
 

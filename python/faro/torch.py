@@ -20,6 +20,7 @@ part for good. The optimizer's own state (momentum) stays each process's own.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import itertools
@@ -45,8 +46,12 @@ BUFFERS = ("mean", "own")
 LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 # Least that processes wait for each other at the beginning: they do not come at one time.
 MEET_SECONDS = 300.0
+# After a failed average, how long a process stays so that others, which are later, hear the reason.
+LINGER_SECONDS = 5.0
 # Gloo's groups are connections, so there are as many drawings of them as this, in turn.
 GLOO_DRAWINGS = 8
+# What an average is for.
+STEP, FINISH = 1, 2
 
 
 class ModelAverager:
@@ -54,14 +59,14 @@ class ModelAverager:
     same arguments, but for `settings` and `rack`.
 
     model: a torch.nn.Module on the CPU whose floats are float32 or float64. At the beginning all
-        processes get the model of rank 0. Parameters that are added later are not averaged.
+        processes get the model of rank 0. Its tensors keep their names, shapes and types.
     every: local steps of the optimizer between two averages.
     mode: "grid" or "full" (a ring): the exact mean over all processes. "dssync": the mean within
         groups of `group` processes and more, drawn anew each time from `seed`.
     group: of mode "dssync", 2 and more; 0 for about the square root of all.
     buffers: "mean" averages the model's buffers of floats too (running means of batch norms); "own"
         leaves them to each process until `finish`, which averages them. Buffers of integers, such
-        as counts of batches, stay each process's own.
+        as counts of batches, and buffers that are not persistent stay each process's own.
     team: of a barrier stage. It has a mode, group, seed and time limit already, and no fallback.
     fallback: whether Gloo averages where Faro cannot; without it that is a FaroUnavailableError.
     timeout: seconds that one average may take, waiting for others included. At the beginning
@@ -75,8 +80,8 @@ class ModelAverager:
 
     Errors: ValueError for an argument or a model that is not allowed, or that differs between the
     processes, with one text in all of them; RendezvousError where they do not meet; CollectiveError
-    for an average that did not come about, which leaves the model as it was. The averager cannot be
-    used after that.
+    for an average that did not come about, which leaves the model as it was. The averager has ended
+    then; `finish` need not be called.
     """
 
     def __init__(
@@ -100,19 +105,15 @@ class ModelAverager:
             collective.check_flag("fallback", fallback)
             collective.check_own_arguments(settings, rack)
             found = collective.round_arguments(mode, group, seed, timeout, slow_apart)
-            if team is not None and (found, fallback, settings, rack) != (
-                OF_A_TEAM,
-                True,
-                None,
-                "",
-            ):
+            given = (found, fallback, settings, rack)
+            if team is not None and given != (OF_A_TEAM, True, None, ""):
                 raise ValueError(
                     "a team has its own mode, group, seed, timeout, settings, rack and slow_apart, "
                     "and no fallback: give these to what makes it"
                 )
             return {"every": every, "buffers": buffers, "fallback": fallback, **found}
 
-        self.steps = 0
+        self.steps, self._averages, self._failed = 0, 0, ""
         self._meeting = self._reducer = None
         try:
             if team is not None:
@@ -120,30 +121,33 @@ class ModelAverager:
                 arguments()
                 tensors = _Tensors(model)
                 self._reducer.compare(tensors, f"every {every}, buffers {buffers!r}")
+                self._make_rows(tensors, buffers, self._reducer.give_rank_0s)
             else:
                 self._meeting = _Meeting(timeout)
                 tensors = self._meeting.compared(lambda: _Tensors(model), arguments)
                 collective.check_group(group, self._meeting.ranks)
+                self._make_rows(tensors, buffers, self._meeting.give_rank_0s)
                 words = (mode, group, seed, "fail", timeout, settings, rack, slow_apart)
                 self._reducer = self._joined(fallback, words)
                 self._meeting.limit(timeout)
                 self._reducer = self._reducer or _GlooReducer(self._meeting, *words[:3], timeout)
-            self.every = every
-            self._last = _flats([*tensors.parameters, *tensors.buffers])
-            self._always = self._last if buffers == "mean" else _flats(tensors.parameters)
-            self._begin_with_rank_0()
         except BaseException:
-            self._close()
+            self._close(waits=False)
             raise
+        self.every, self._model, self._lines = every, model, tensors.lines
 
-    def _begin_with_rank_0(self) -> None:
-        """All get rank 0's values: the mean of these and of zeros is a part of them."""
-        for flat in self._last:
-            flat.gather(zero=self.rank > 0)
-            self._reducer.mean_of_all(flat.values)
-            flat.values *= self.ranks
-        for flat in self._last:
-            flat.scatter()
+    def _make_rows(
+        self, tensors: _Tensors, buffers: str, give_rank_0s: Callable[[torch.Tensor], None]
+    ) -> None:
+        """The rows that are averaged, and rank 0's model in all processes."""
+        ranks = (self._meeting or self._reducer).ranks
+        self._last = tensors.rows(ranks, with_buffers=True)
+        self._always = self._last if buffers == "mean" else tensors.rows(ranks, with_buffers=False)
+        for row in self._last:
+            row.gather(tensors, 0)
+            give_rank_0s(row.values)
+        for row in self._last:
+            row.scatter(tensors)
 
     @property
     def rank(self) -> int:
@@ -164,30 +168,59 @@ class ModelAverager:
         self.steps += 1
         if self.steps % self.every:
             return False
-        self._average(self._always, self._reducer.mean)
+        self._average(self._always, self._reducer.mean, STEP)
         return True
 
     def finish(self) -> None:
         """The exact mean of parameters and buffers, which gives all processes one model, and the
         end of the team. Every process calls it once, after its last step."""
         try:
-            self._average(self._last, self._reducer.mean_of_all)
-        finally:
-            self._close()
+            self._average(self._last, self._reducer.mean_of_all, FINISH)
+        except BaseException:
+            self._close(waits=False)
+            raise
+        self._failed = "the averager has finished"
+        self._close(waits=True)
 
-    @staticmethod
-    def _average(flats: list[_Flat], mean: Callable[[torch.Tensor], None]) -> None:
+    def _average(
+        self, rows: list[_Row], mean: Callable[[torch.Tensor], None], purpose: int
+    ) -> None:
         """Changes the model once all has come."""
-        for flat in flats:
-            flat.gather()
-            mean(flat.values)
-        for flat in flats:
-            flat.scatter()
+        if self._failed:
+            raise CollectiveError(self._failed)
+        try:
+            tensors = _Tensors(self._model)
+            if found := _difference(tensors.lines, self._lines):
+                raise ValueError(
+                    f"the model has {found[0]}; when the averager was made it had {found[1]}"
+                )
+            # Of this average; small, so that a sum of many is exact.
+            number = 3 * (self._averages % 1000) + purpose
+            for row in rows:
+                row.gather(tensors, number)
+                mean(row.values)
+                if row.values[-1] != number:
+                    what = "step" if purpose == STEP else "finish"
+                    raise CollectiveError(
+                        f"average {self._averages + 1}, by `{what}` in rank {self.rank}, is not "
+                        "the same in another process: all make as many, and `finish` after them"
+                    )
+            for row in rows:
+                row.scatter(tensors)
+        except BaseException as error:
+            self._failed = f"{error}" or type(error).__name__
+            if self._meeting and isinstance(error, CollectiveError):
+                self._meeting.linger()
+            raise
+        self._averages += 1
 
-    def _close(self) -> None:
+    def _close(self, waits: bool) -> None:
+        """`waits` for the others, since one that goes first may take with it what it has sent."""
         try:
             if self._reducer:
-                self._reducer.close()
+                self._reducer.close(waits)
+        except RendezvousError as error:
+            LOG.warning("the last average has come, and a process was lost after it: %s", error)
         finally:
             if self._meeting:
                 self._meeting.close()
@@ -209,67 +242,99 @@ class ModelAverager:
 OF_A_TEAM = collective.round_arguments("grid", 0, 0, 60.0, False)
 
 
-class _Flat:
-    """Tensors of one dtype, and their values in a row."""
+class _Row:
+    """The values of all tensors of one dtype in a row, and the number of their average."""
 
-    def __init__(self, tensors: list[torch.Tensor]):
-        self._tensors = tensors
-        self.values = torch.empty(sum(one.numel() for one in tensors), dtype=tensors[0].dtype)
+    def __init__(self, dtype: torch.dtype, count: int, ranks: int, with_buffers: bool):
+        self.values = torch.empty(count + 1, dtype=dtype)
+        self._with_buffers = with_buffers
+        # A power of two, which changes no digit: so no sum over the processes is beyond the largest
+        # number, where no value is.
+        self._scale = 0.5 ** (ranks - 1).bit_length()
 
-    @torch.no_grad()
-    def gather(self, zero: bool = False) -> None:
-        """Copies the tensors into the row, or zeros."""
-        if zero:
-            self.values.zero_()
-        else:
-            torch.cat([one.detach().reshape(-1) for one in self._tensors], out=self.values)
-
-    @torch.no_grad()
-    def scatter(self) -> None:
-        """Copies the row back."""
+    def _places(self, tensors: _Tensors):
+        """Each tensor, and its part of the row in its shape."""
         at = 0
-        for one in self._tensors:
-            one.copy_(self.values[at : at + one.numel()].view(one.shape))
+        for one in tensors.of(self.values.dtype, self._with_buffers):
+            yield one.detach(), self.values[at : at + one.numel()].view(one.shape)
             at += one.numel()
 
+    @torch.no_grad()
+    def gather(self, tensors: _Tensors, number: int) -> None:
+        for one, place in self._places(tensors):
+            torch.mul(one, self._scale, out=place)
+        self.values[-1] = number
 
-def _flats(tensors: list[torch.Tensor]) -> list[_Flat]:
-    by_type = [[one for one in tensors if one.dtype == dtype] for dtype in DTYPES]
-    return [_Flat(some) for some in by_type if some]
+    @torch.no_grad()
+    def scatter(self, tensors: _Tensors) -> None:
+        for one, place in self._places(tensors):
+            torch.mul(place, 1 / self._scale, out=one)
 
 
 class _Tensors:
-    """The model's parameters, and its buffers of floats."""
+    """The model's parameters, and its persistent buffers of floats, as they are now."""
 
     def __init__(self, model: torch.nn.Module):
-        collective.check_argument(
-            "model", model, isinstance(model, torch.nn.Module), "a torch.nn.Module"
-        )
-        self.parameters, self.buffers = [], []
-        # One line for each: what must be the same in all processes.
+        good = isinstance(model, torch.nn.Module)
+        collective.check_argument("model", model, good, "a torch.nn.Module")
+        self._parameters, self._buffers = [], []
+        # One for each: what must be the same in all processes.
         self.lines = []
-        for kind, found, named in (
-            ("parameter", self.parameters, model.named_parameters()),
-            ("buffer", self.buffers, model.named_buffers()),
-        ):
-            for name, one in named:
-                if one.device.type != "cpu":
-                    raise ValueError(
-                        f"{kind} {name} is on {one.device}: faro.torch averages tensors on the "
-                        "CPU; for others use torch.distributed.algorithms.model_averaging over NCCL"
-                    )
-                shape = " x ".join(map(str, one.shape)) or "1"
-                self.lines.append(f"{kind} {name} of {shape} {str(one.dtype)[6:]}")
-                if one.dtype in DTYPES:
-                    found.append(one)
-                elif kind == "parameter" or one.is_floating_point() or one.is_complex():
-                    allowed = ", ".join(map(str, DTYPES))
-                    raise ValueError(f"{kind} {name} is {one.dtype}; allowed: {allowed}")
-        if not self.parameters:
+        for name, one in model.named_parameters():
+            self._keep("parameter", name, one, self._parameters)
+        for prefix, module in model.named_modules():
+            for name, one in module.named_buffers(prefix, recurse=False):
+                if name.rpartition(".")[2] not in module._non_persistent_buffers_set:
+                    self._keep("buffer", name, one, self._buffers)
+        if not self._parameters:
             raise ValueError("the model has no parameters")
+
+    def _keep(self, kind: str, name: str, one: torch.Tensor, found: list[torch.Tensor]) -> None:
+        if isinstance(one, torch.nn.parameter.UninitializedTensorMixin):
+            raise ValueError(f"{kind} {name} has no shape yet: run the model once before")
+        if one.device.type != "cpu":
+            raise ValueError(
+                f"{kind} {name} is on {one.device}: faro.torch averages tensors on the CPU; for "
+                "others use torch.distributed.algorithms.model_averaging over NCCL"
+            )
+        shape = " x ".join(map(str, one.shape)) or "1"
+        self.lines.append(f"{kind} {name} of {shape} {str(one.dtype)[6:]}")
+        if one.dtype not in DTYPES:
+            if kind == "parameter" or one.is_floating_point() or one.is_complex():
+                allowed = ", ".join(map(str, DTYPES))
+                raise ValueError(f"{kind} {name} is {one.dtype}; allowed: {allowed}")
+            return
+        if (
+            one.layout != torch.strided
+            or one.is_inference()
+            or (0 in one.stride() and one.numel() > 1)
+        ):
+            raise ValueError(
+                f"{kind} {name} is sparse, of inference mode, or has elements that share memory, "
+                "so its values cannot be replaced"
+            )
+        found.append(one)
+
+    def of(self, dtype: torch.dtype, with_buffers: bool) -> list[torch.Tensor]:
+        found = self._parameters + self._buffers if with_buffers else self._parameters
+        return [one for one in found if one.dtype == dtype]
+
+    def rows(self, ranks: int, with_buffers: bool) -> list[_Row]:
+        found = {dtype: self.of(dtype, with_buffers) for dtype in DTYPES}
+        return [
+            _Row(dtype, sum(one.numel() for one in tensors), ranks, with_buffers)
+            for dtype, tensors in found.items()
+            if tensors
+        ]
 
     def digest(self, *more: str) -> bytes:
         return hashlib.sha256("\n".join([*self.lines, *more]).encode()).digest()
+
+
+def _difference(lines: list[str], wanted: list[str]) -> tuple[str, str] | None:
+    """The first line that is another one, and what it should be."""
+    pairs = itertools.zip_longest(lines, wanted, fillvalue="nothing more")
+    return next((pair for pair in pairs if pair[0] != pair[1]), None)
 
 
 class _Meeting:
@@ -288,7 +353,7 @@ class _Meeting:
             )
         if self._made_group:
             limit = timedelta(seconds=seconds)
-            _met(lambda: dist.init_process_group("gloo", timeout=limit))
+            _met(lambda: dist.init_process_group("gloo", timeout=limit), seconds, REMEDY)
         self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
         self.group = dist.group.WORLD if self._made_group else _group(seconds)
 
@@ -299,21 +364,34 @@ class _Meeting:
         if not self._made_group:
             dist.destroy_process_group(met)
 
+    def linger(self) -> None:
+        """Stays until all have come here, or for a while."""
+        with contextlib.suppress(RuntimeError):
+            dist.monitored_barrier(self.group, timedelta(seconds=LINGER_SECONDS))
+
+    def give_rank_0s(self, values: torch.Tensor) -> None:
+        """Replaces the values by those of rank 0."""
+        self._told(lambda: dist.broadcast(values, 0, group=self.group))
+
     def gather(self, payload: bytes) -> list[bytes]:
         """The payloads of all, by rank."""
         lengths = self._all_gather(torch.tensor([len(payload)]))
-        row = torch.zeros(int(max(lengths)), dtype=torch.uint8)
+        # Gloo divides by the number of values.
+        row = torch.zeros(max(1, *map(int, lengths)), dtype=torch.uint8)
         row[: len(payload)] = torch.tensor(list(payload), dtype=torch.uint8)
         rows = self._all_gather(row)
         return [bytes(one[: int(count)].tolist()) for one, count in zip(rows, lengths)]
 
     def _all_gather(self, row: torch.Tensor) -> list[torch.Tensor]:
         rows = [torch.empty_like(row) for _ in range(self.ranks)]
+        self._told(lambda: dist.all_gather(rows, row, group=self.group))
+        return rows
+
+    def _told(self, tell: Callable[[], None]) -> None:
         try:
-            dist.all_gather(rows, row, group=self.group)
+            tell()
         except RuntimeError as error:
             raise RendezvousError(f"rank {self.rank} waits for another process: {error}") from error
-        return rows
 
     def compared(
         self, look: Callable[[], _Tensors], arguments: Callable[[], dict[str, object]]
@@ -333,13 +411,11 @@ class _Meeting:
             told = self.gather("\n".join(found.lines).encode())
             first, *others = [one.decode().split("\n") for one in told]
             for rank, lines in enumerate(others, 1):
-                pairs = itertools.zip_longest(lines, first, fillvalue="nothing more")
-                for theirs, wanted in pairs:
-                    if theirs != wanted:
-                        raise ValueError(
-                            f"rank {rank} has {theirs}, rank 0 has {wanted}: every process needs "
-                            "the same model"
-                        )
+                if pair := _difference(lines, first):
+                    raise ValueError(
+                        f"rank {rank} has {pair[0]}, rank 0 has {pair[1]}: every process needs the "
+                        "same model"
+                    )
         return found
 
     def close(self) -> None:
@@ -356,14 +432,21 @@ class _Meeting:
 def _group(seconds: float, members: list[int] | None = None) -> object:
     """One of Gloo's, since others do not take tensors on the CPU."""
     limit = timedelta(seconds=seconds)
-    return _met(lambda: dist.new_group(members, timeout=limit, backend="gloo"))
+    return _met(lambda: dist.new_group(members, timeout=limit, backend="gloo"), seconds)
 
 
-def _met(make: Callable[[], object]) -> object:
+REMEDY = (
+    "; torch cannot make its process group again at once, so a process that makes one averager "
+    "after another calls torch.distributed.init_process_group itself, once"
+)
+
+
+def _met(make: Callable[[], object], seconds: float, remedy: str = "") -> object:
     try:
         return make()
     except (RuntimeError, ValueError) as error:
-        raise RendezvousError(f"the processes do not meet: {error}") from error
+        text = f"the processes do not meet, in waits of {seconds:g} s: {error}{remedy}"
+        raise RendezvousError(text) from error
 
 
 class _FaroReducer:
@@ -389,14 +472,25 @@ class _FaroReducer:
                 f"{', '.join(tensors.lines)}"
             )
 
+    def give_rank_0s(self, values: torch.Tensor) -> None:
+        """Replaces the values by those of rank 0: those of float32 exactly, because a double holds
+        their product with a number of processes."""
+        mine = self.ranks if self.rank == 0 else 0
+        products = values.double() * mine
+        self.mean_of_all(products)
+        values.copy_(products)
+
     def mean(self, values: torch.Tensor) -> None:
         self._team.mean(_memory(values))
 
     def mean_of_all(self, values: torch.Tensor) -> None:
         self._team.mean_of_all(_memory(values))
 
-    def close(self) -> None:
-        self._team.close()
+    def close(self, waits: bool) -> None:
+        if waits or not isinstance(self._team, Team):
+            self._team.close()
+        else:
+            self._team.leave()
 
 
 def _memory(values: torch.Tensor) -> memoryview:
@@ -411,39 +505,46 @@ class _GlooReducer:
     name = "gloo"
 
     def __init__(self, meeting: _Meeting, mode: str, group: int, seed: int, timeout: float):
-        self.rank, self.ranks, self._failed = meeting.rank, meeting.ranks, ""
-        self._all, mine = meeting.group, []
+        self.rank, self.ranks, self._meeting = meeting.rank, meeting.ranks, meeting
+        mine = []
         for groups in drawings(self.ranks, group, seed) if mode == "dssync" else []:
             # Every process has to make every group, in the same order.
             made = [_group(timeout, members) for members in groups]
             mine.append(next(one for one, of in zip(made, groups) if self.rank in of))
-        self._rounds = itertools.cycle(mine or [self._all])
+        self._rounds = itertools.cycle(mine or [meeting.group])
 
     def mean(self, values: torch.Tensor) -> None:
         self._mean(values, next(self._rounds))
 
     def mean_of_all(self, values: torch.Tensor) -> None:
-        self._mean(values, self._all)
+        self._mean(values, self._meeting.group)
 
-    def close(self) -> None:
+    def close(self, waits: bool) -> None:
         """The groups end with torch.distributed, unless this still had them."""
-        self._all, self._rounds = None, itertools.repeat(None)
-        self._failed = self._failed or "the averager has finished"
+        self._rounds = None
+        if waits:
+            self._meeting.gather(b"")
 
     def _mean(self, values: torch.Tensor, group: object) -> None:
-        if self._failed:
-            raise CollectiveError(self._failed)
-        own = int(values.isnan().sum())
-        try:
-            dist.all_reduce(values, group=group)
-        except RuntimeError as error:
-            self._failed = f"Gloo: rank {self.rank} waits for another process: {error}"
-            raise CollectiveError(self._failed) from error
+        # Gloo would add what is not the same.
+        count, brings = values.numel(), self.rank if values.isnan().any() else -1
+        told = torch.tensor([count, -count, brings])
+        self._reduce(told, dist.ReduceOp.MAX, group)
+        most, least, brings = int(told[0]), -int(told[1]), int(told[2])
+        if least < most:
+            raise CollectiveError(f"Gloo: the processes bring {least} to {most} values")
+        if brings >= 0:
+            raise CollectiveError(f"Gloo: rank {brings} brings NaN")
+        self._reduce(values, dist.ReduceOp.SUM, group)
         values /= dist.get_world_size(group)
         if values.isnan().any():
-            who = f"rank {self.rank} brings {own} NaN" if own else "another process brings NaN"
-            self._failed = f"Gloo: {who}"
-            raise CollectiveError(self._failed)
+            raise CollectiveError("Gloo: infinities of both signs make NaN")
+
+    def _reduce(self, values: torch.Tensor, operation: object, group: object) -> None:
+        try:
+            dist.all_reduce(values, operation, group=group)
+        except RuntimeError as error:
+            raise CollectiveError(f"Gloo: rank {self.rank} waits for another: {error}") from error
 
 
 def drawings(ranks: int, group: int, seed: int) -> list[list[list[int]]]:

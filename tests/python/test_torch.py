@@ -30,8 +30,8 @@ def python():
 # that ends with processes apart is the last one.
 RUNS = [
     ("faro", "exact"),
-    ("faro", "dssync", "errors", "team", "nan", "late"),
-    ("gloo", "exact", "dssync", "refused", "nan", "stopped"),
+    ("faro", "dssync", "errors", "team", "values", "apart", "nan", "late"),
+    ("gloo", "exact", "dssync", "refused", "values", "apart", "nan", "stopped"),
 ]
 
 
@@ -129,6 +129,9 @@ def test_a_model_that_is_refused_is_refused_everywhere(results):
     assert found["device"].startswith("rank 0: parameter weight is on meta: faro.torch averages")
     assert found["empty"].startswith("rank 0: the model has no parameters")
     assert "allowed: a torch.nn.Module" in found["no model"]
+    assert "parameter weight has no shape yet" in found["lazy"]
+    for name in ("expanded", "sparse"):
+        assert "buffer mask is sparse, of inference mode, or has elements that" in found[name]
 
 
 def test_an_argument_that_is_refused_is_refused_everywhere(results):
@@ -141,7 +144,7 @@ def test_an_argument_that_is_refused_is_refused_everywhere(results):
     assert found["everies"].startswith("rank 1 has every 2, rank 0 has every 1: ")
     assert found["group"] == "group is 9, allowed: 0, and 2 to the number of processes, 4"
     assert found["seed"].startswith("rank 0: seed is 1.5, allowed: a whole number from 0 to ")
-    assert found["timeout"] == "rank 1: timeout is 0, allowed: seconds, 0.001 to 1000000"
+    assert found["timeout"] == "rank 1: timeout is 0, allowed: seconds, 0.1 to 1000000"
     assert found["flag"].startswith("rank 0: slow_apart is 1, allowed: True, False")
     assert "there is no setting 'colour', allowed: name, " in found["setting"]
     assert found["size"] == (
@@ -165,20 +168,42 @@ def test_a_team_is_asked_whether_its_processes_agree(results):
 
 @pytest.mark.parametrize("transport", ["faro", "gloo"])
 def test_a_nan_fails_everywhere_and_leaves_the_models(results, transport):
-    for rank, found in enumerate(results[transport, "nan"]):
+    for found in results[transport, "nan"]:
         assert found["kept"], "also of what was averaged before"
         assert found["first"] == found["second"] == found["finish"]
-        named = transport == "faro" or rank == 3
-        assert ("rank 3" if named else "another process brings NaN") in found["first"]
+        assert "rank 3" in found["first"]
+
+
+@pytest.mark.parametrize("transport", ["faro", "gloo"])
+def test_large_values_and_tensors_that_change(results, transport):
+    for rank, found in enumerate(results[transport, "values"]):
+        assert found["begun"] == [results[transport, "values"][0]["begun"][0], 1 + rank]
+        assert found["replaced"] == 1.5
+        assert found["lowest"]
+        added = "the model has parameter more of 3 float32; when the averager was made it had"
+        assert found["added"].startswith(added)
+        assert found["then"] == found["added"]
+
+
+@pytest.mark.parametrize("transport", ["faro", "gloo"])
+def test_processes_that_make_different_averages_are_told(results, transport):
+    for rank, found in enumerate(results[transport, "apart"]):
+        what = "finish" if rank == 1 else "step"
+        assert found["error"].startswith(f"average 2, by `{what}` in rank {rank}, is not the same")
+        assert found["kept"]
 
 
 def test_a_process_that_does_not_come_or_stops_is_an_error(results):
     late = results["faro", "late"]
     assert late[1] == "late"
-    assert all(late[rank].startswith("the processes do not meet: ") for rank in (0, 2, 3)), late
+    assert all(
+        late[rank].startswith("the processes do not meet, in waits of 2 s: ") for rank in (0, 2, 3)
+    ), late
     stopped = results["gloo", "stopped"]
     assert stopped[1] == "stopped"
-    waits = [stopped[rank].startswith(f"Gloo: rank {rank} waits for another") for rank in (0, 2, 3)]
+    waits = [
+        stopped[rank].startswith(f"Gloo: rank {rank} waits for another: ") for rank in (0, 2, 3)
+    ]
     assert all(waits), stopped
 
 

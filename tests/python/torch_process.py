@@ -88,6 +88,12 @@ def refusal(model: torch.nn.Module, **words) -> str:
     return "made"
 
 
+def with_buffer(value: torch.Tensor, **words) -> torch.nn.Module:
+    model = torch.nn.Linear(1, 1)
+    model.register_buffer("mask", value, **words)
+    return model
+
+
 def errors() -> dict:
     """Models and arguments that are refused, at every process with one text."""
 
@@ -104,6 +110,9 @@ def errors() -> dict:
         ("device", line(4, 2, device="meta")),
         ("empty", torch.nn.ReLU()),
         ("no model", [line(4, 2)]),
+        ("lazy", torch.nn.LazyLinear(2)),
+        ("expanded", with_buffer(torch.ones(1).expand(3))),
+        ("sparse", with_buffer(torch.eye(3).to_sparse())),
     ):
         found[name] = refusal(model)
     for name, words in (
@@ -155,6 +164,45 @@ def failure(averager: ModelAverager) -> str:
     return "averaged"
 
 
+def values() -> dict:
+    """The largest numbers, tensors that the model replaces, and one that it adds."""
+    lowest = torch.finfo(torch.float32).min
+    model = with_buffer(torch.full((2,), lowest))
+    model.register_buffer("cache", torch.ones(1 + RANK), persistent=False)
+    with torch.no_grad():
+        model.weight.fill_(0.1 + RANK)
+    averager = ModelAverager(model)
+    found = {"begun": [model.weight.item(), model.cache.sum().item()]}
+    model.weight = torch.nn.Parameter(torch.full((1, 1), float(RANK)))
+    averager.step()
+    found["replaced"] = model.weight.item()
+    found["lowest"] = model.mask.tolist() == [lowest, lowest]
+    model.more = torch.nn.Parameter(torch.zeros(3))
+    try:
+        averager.step()
+    except ValueError as error:
+        found["added"] = str(error)
+    found["then"] = failure(averager)
+    return found
+
+
+def apart() -> dict:
+    """Rank 1 makes one average less, and then finishes."""
+    model = network()
+    averager = ModelAverager(model)
+    averager.step()
+    torch.nn.init.constant_(model[0].weight, float(RANK))
+    if RANK != 1:
+        found = failure(averager)
+    else:
+        try:
+            averager.finish()
+            found = "finished"
+        except CollectiveError as error:
+            found = str(error)
+    return {"error": found, "kept": model[0].weight.unique().tolist() == [RANK]}
+
+
 def nan() -> dict:
     """Rank 3 brings a NaN."""
     model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.Linear(1, 1).double())
@@ -164,8 +212,6 @@ def nan() -> dict:
         model[1].weight.fill_(float("nan") if RANK == 3 else RANK)
     found = {"first": failure(averager), "second": failure(averager)}
     found["kept"] = model[0].weight.tolist() == [[RANK, RANK]]
-    # One that is gone cannot say why any more.
-    torch.distributed.barrier()
     try:
         averager.finish()
     except CollectiveError as error:
@@ -216,6 +262,8 @@ CASES = {
     "errors": errors,
     "refused": without_a_fallback,
     "team": team,
+    "values": values,
+    "apart": apart,
     "nan": nan,
     "late": late,
     "stopped": stopped,
@@ -224,6 +272,8 @@ CASES = {
 
 def main() -> None:
     transport, directory, *cases = sys.argv[1:]
+    # However late the others are.
+    faro.torch.LINGER_SECONDS = 60.0
     if transport == "gloo" and RANK == 2:
         os.environ["FARO_LIBRARY_PATH"] = "/nonexistent/libfaro_jni.so"
     if len(cases) > 1:

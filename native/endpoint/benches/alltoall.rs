@@ -63,28 +63,37 @@ fn write_output(dir: &Path, server: u64, map: u64, readers: u64, bytes: u64) -> 
     files
 }
 
-/// Says that this process is there and waits for all others.
-fn meet(dir: &Path, what: &str, rank: u64, of: u64, say: &[u8]) -> Vec<Vec<u8>> {
-    let name = |rank| dir.join(format!("{what}.{rank}"));
-    let unfinished = dir.join(format!("{what}.{rank}.new"));
-    std::fs::write(&unfinished, say).unwrap();
-    std::fs::rename(unfinished, name(rank)).unwrap();
-    (0..of).map(|rank| until_there(&name(rank))).collect()
+/// Where the processes meet.
+struct Meeting {
+    dir: PathBuf,
+    rank: u64,
+    of: u64,
+    /// Time between two looks. Sixteen and more that look take the guest's only processor.
+    pause: Duration,
 }
 
-/// Returns the file's content, once it is there.
-fn until_there(file: &Path) -> Vec<u8> {
-    let deadline = Instant::now() + MEETING;
-    loop {
-        match std::fs::read(file) {
-            Ok(said) => return said,
-            Err(_) => std::thread::sleep(Duration::from_millis(1)),
+impl Meeting {
+    /// Says that this process is there and waits for all others.
+    fn meet(&self, what: &str, say: &[u8]) -> Vec<Vec<u8>> {
+        let name = |rank| format!("{what}.{rank}");
+        let unfinished = self.dir.join(format!("{what}.{}.new", self.rank));
+        std::fs::write(&unfinished, say).unwrap();
+        std::fs::rename(unfinished, self.dir.join(name(self.rank))).unwrap();
+        (0..self.of)
+            .map(|rank| self.wait_for(&name(rank)))
+            .collect()
+    }
+
+    /// Returns the file's content, once it is there.
+    fn wait_for(&self, name: &str) -> Vec<u8> {
+        let deadline = Instant::now() + MEETING;
+        loop {
+            match std::fs::read(self.dir.join(name)) {
+                Ok(said) => return said,
+                Err(_) => std::thread::sleep(self.pause),
+            }
+            assert!(Instant::now() < deadline, "no {name} after {MEETING:?}");
         }
-        assert!(
-            Instant::now() < deadline,
-            "no {} after {MEETING:?}",
-            file.display()
-        );
     }
 }
 
@@ -202,6 +211,16 @@ fn main() {
     let options = Options(words.map(pair).collect());
     let (rank, of) = (options.number("rank"), options.number("of"));
     let dir = PathBuf::from(options.text("dir"));
+    let meeting = Meeting {
+        dir: dir.clone(),
+        rank,
+        of,
+        pause: Duration::from_millis(if options.text("fabric") == "verbs" {
+            50
+        } else {
+            1
+        }),
+    };
     let maps = options.number("maps");
     let bytes = options.number("bytes") / maps;
     let files: Vec<OutputFiles> = (0..maps)
@@ -254,7 +273,7 @@ fn main() {
             }
         }
     });
-    let cards = meet(&dir, "card", rank, of, &endpoint.card());
+    let cards = meeting.meet("card", &endpoint.card());
     let peers = cards
         .iter()
         .map(|card| endpoint.add_peer(card).unwrap())
@@ -269,7 +288,7 @@ fn main() {
     };
     let mut rng = SplitMix64::stream(options.number("seed"), rank);
     for turn in 0..=options.number("repeat") {
-        meet(&dir, &format!("turn-{turn}"), rank, of, b"");
+        meeting.meet(&format!("turn-{turn}"), b"");
         let began = micros();
         let failed = exchange.run(&mut rng);
         let ended = micros();
@@ -278,11 +297,11 @@ fn main() {
              \"ended_us\":{ended}}}"
         );
         if turn == 0 {
-            meet(&dir, "connected", rank, of, b"");
-            until_there(&dir.join("go"));
+            meeting.meet("connected", b"");
+            meeting.wait_for("go");
         }
     }
-    meet(&dir, "end", rank, of, b"");
+    meeting.meet("end", b"");
     let counters = endpoint.counters().into_iter();
     let counters: Vec<String> = counters
         .map(|(name, n)| format!("\"{name}\":{n}"))
@@ -291,7 +310,7 @@ fn main() {
         "{{\"rank\":{rank},\"counters\":{{{}}}}}",
         counters.join(",")
     );
-    meet(&dir, "gone", rank, of, b"");
+    meeting.meet("gone", b"");
     stop.store(true, Ordering::Release);
     resolver.join().unwrap();
     endpoint.close();

@@ -4,7 +4,7 @@
 //! `cargo bench -p faro-endpoint --bench faults [--features research] -- PART shm|tcp|verbs DIRECTORY [ROUNDS [MB ...]]`
 //!
 //! - `sweep`: blocks of which 0 to 100 % are on the medium, one request at a time and 16 at once.
-//! - `storage`: an output five times the arena beside one that fits, both in the page cache.
+//! - `storage`: an output five times the arena beside an arena that holds it, from the disk and from memory.
 //! - `start`: from the start of two endpoints to the first block of an output of MB megabytes and to its last one, with
 //!   unpinned and with pinned regions (these need the feature).
 //!
@@ -27,6 +27,8 @@ const APART: u32 = 8;
 /// Per cent of the blocks that are on the medium.
 const SHARES: [u32; 7] = [0, 5, 10, 25, 50, 75, 100];
 const AT_ONCE: usize = 16;
+/// Blocks that one round of `storage` asks for, far apart.
+const REQUESTS: u32 = 400;
 /// Limit of the arena of a default executor.
 const ARENA: u64 = 112 << 20;
 
@@ -97,7 +99,7 @@ fn sweep(case: &Case) -> Attempt<()> {
 
 fn storage(case: &Case) -> Attempt<()> {
     let arenas = [faro_pool::MIN_LIMIT_BYTES, 16 * faro_pool::MIN_LIMIT_BYTES];
-    for block_bytes in [16 * KIB, 64 * KIB, 256 * KIB] {
+    for block_bytes in [16 * KIB, 64 * KIB] {
         let blocks = (5 * arenas[0] / block_bytes as u64) as u32;
         let shape = Shape {
             blocks,
@@ -108,14 +110,30 @@ fn storage(case: &Case) -> Attempt<()> {
         for round in 0..=case.rounds {
             for (arena, pair) in arenas.iter().zip(&pairs) {
                 let pair = pair.as_ref().map_err(ToString::to_string)?;
-                let fetch = |n: u32| pair.fetch(0, n * 7919 % blocks);
-                let mut times = (0..400).map(fetch).collect::<Attempt<Vec<Duration>>>()?;
-                times.sort_unstable();
-                // The first round fills the caches.
-                if round > 0 {
-                    let (times, arena) = (times[times.len() / 2].as_secs_f64() * 1e6, arena >> 20);
+                let pass = || -> Attempt<Vec<Duration>> {
+                    let fetch = |n: u32| pair.fetch(0, n * 7919 % blocks);
+                    let mut times = (0..REQUESTS).map(fetch).collect::<Attempt<Vec<_>>>()?;
+                    times.sort_unstable();
+                    Ok(times)
+                };
+                pair.reopen(0);
+                fadvise(&File::open(&files.data)?, 0, None, Advice::DontNeed)?;
+                let on_the_disk = pass()?;
+                // The chunk cache fills at the third access.
+                pass()?;
+                pass()?;
+                // The first round also makes the connection.
+                if round == 0 {
+                    continue;
+                }
+                for (place, times) in [("disk", on_the_disk), ("memory", pass()?)] {
+                    let mean =
+                        times.iter().sum::<Duration>().as_secs_f64() * 1e6 / f64::from(REQUESTS);
+                    let slow = times[times.len() * 99 / 100].as_secs_f64() * 1e6;
                     case.print(&format!(
-                        "\"bytes\":{block_bytes},\"arena, MiB\":{arena},\"µs\":{times:.1}"
+                        "\"bytes\":{block_bytes},\"where\":\"{place}\",\"arena, MiB\":{},\
+                         \"mean, µs\":{mean:.1},\"99 %, µs\":{slow:.1}",
+                        arena >> 20
                     ));
                 }
             }

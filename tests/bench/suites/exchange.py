@@ -9,14 +9,20 @@ from results import Skipped, Suite, Table, built, figures, in_guest
 
 GUEST = Path(__file__).resolve().parents[1] / "exchange" / "guest"
 HERE = GUEST.with_name("here")
-# Endpoints, rate of each link, bytes of each pair, requests of each pair.
-SETTINGS = [(4, "50mbit", 1 << 20, 4), (9, "50mbit", 1 << 19, 4), (16, "50mbit", 1 << 19, 4)]
+# Over verbs, by endpoints: rate of each link, bytes of each pair, requests of each pair.
+SETTINGS = {
+    4: ("50mbit", 1 << 20, 4),
+    9: ("50mbit", 1 << 19, 4),
+    16: ("50mbit", 1 << 19, 4),
+    25: ("50mbit", 1 << 16, 1),
+    36: ("50mbit", 1 << 16, 1),
+}
 # Over TCP: endpoints, and bytes in flight: little, and the most that the default arena lets wait,
 # which is all here.
 SIZES = (16, 25, 36, 49, 64)
 IN_FLIGHT = (1 << 20, 112 << 20)
 # There are no slow links, because only bytes and bounds are checked.
-QUICK = (4, "", 256 << 10, 2)
+QUICK = {4: ("", 256 << 10, 2)}
 
 
 def options(parser):
@@ -24,6 +30,11 @@ def options(parser):
     add("--binary", type=Path, help="the program `alltoall`, built (builds it)")
     add("--places", nargs="+", choices=["guest", "here"], default=["guest", "here"])
     add("--sizes", nargs="+", type=int, default=SIZES, help="endpoints over TCP")
+    # More take minutes for each policy: the guest has one processor.
+    small = [4, 9, 16]
+    add(
+        "--guest-sizes", nargs="+", type=int, choices=SETTINGS, default=small, help="and over verbs"
+    )
     add("--repeat", type=int, default=10, help="exchanges after one that connects (10)")
     # A lost packet costs these devices a second in which no data moves.
     add("--slice-ms", type=int, default=2000, help="spark.faro.exchange.slice in the guest (2000)")
@@ -53,7 +64,8 @@ def over_tcp(chosen, program):
 
 def over_verbs(chosen, program):
     repeat = 7 if chosen.quick else chosen.repeat
-    for hosts, rate, size, maps in [QUICK] if chosen.quick else SETTINGS:
+    settings = QUICK if chosen.quick else {n: SETTINGS[n] for n in chosen.guest_sizes}
+    for hosts, (rate, size, maps) in settings.items():
         words = [GUEST, Path(program).resolve(), "--hosts", hosts, "--rounds", chosen.rounds]
         words += ["--repeat", repeat, "--slice-ms", chosen.slice_ms, "--bytes", size]
         words += ["--maps", maps, *(["--rate", rate] if rate else [])]

@@ -194,28 +194,29 @@ def environment(library, side, rank):
 
 
 def stop(place, started, made, moves, limit, every):
-    """Moves the slow host meanwhile. When the time is over, says after which step all end: one that
-    no process has reached, and that is an average's."""
+    """When the time is over, says after which step all end: one that no process has reached, and
+    that is an average's. Moves the slow host until they have ended."""
     files = [place / f"{rank}.steps" for rank in range(HOSTS)]
     while not all(file.exists() and file.read_text() for file in files):
         if any(one.poll() is not None for one in started):
             return
         time.sleep(0.05)
-    begun, slow = time.monotonic(), None
-    while (now := time.monotonic()) < begun + limit:
+    begun, slow, is_over = time.monotonic(), None, False
+    while all(one.poll() is None for one in started):
+        now = time.monotonic()
         due = int((now - begun) / SLOW_SECONDS) % HOSTS if moves else None
         if due != slow:
             if slow is not None:
                 made.limit(slow, GIGABITS)
             made.limit(due, SLOW_GIGABITS)
             slow = due
-        if any(one.poll() is not None for one in started):
-            return
+        if not is_over and now >= begun + limit:
+            is_over = True
+            furthest = max(len(file.read_text().splitlines()) for file in files)
+            part = place / "stop.part"
+            part.write_text(str(-(-(furthest + MARGIN) // every) * every))
+            part.rename(place / "stop")
         time.sleep(0.05)
-    furthest = max(len(file.read_text().splitlines()) for file in files)
-    part = place / "stop.part"
-    part.write_text(str(-(-(furthest + MARGIN) // every) * every))
-    part.rename(place / "stop")
 
 
 def differences(records):
