@@ -120,14 +120,16 @@ fn loans_beside_hand_overs_removals_and_ends() {
     let host = Host::new();
     let works = AtomicBool::new(true);
     let right = AtomicUsize::new(0);
-    let borrows = || {
+    let reads = || {
         let reader = reader(1);
         while works.load(Relaxed) {
             // Of an application that has just ended, or is being removed.
             let Ok(client) = host.client(1) else {
                 continue;
             };
-            while client.borrow(&reader, 1, &MAPS).is_ok() && works.load(Relaxed) {
+            // Where the application has ended there is nothing any more on this connection.
+            let borrows = || client.borrow(&reader, 1, &MAPS);
+            while borrows().is_ok_and(|all| all.contains(&true)) && works.load(Relaxed) {
                 for map in MAPS {
                     let Ok(block) = reader.local(id(map), 0, 1) else {
                         continue;
@@ -144,7 +146,7 @@ fn loans_beside_hand_overs_removals_and_ends() {
         reader.close();
     };
     std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..2).map(|_| scope.spawn(borrows)).collect();
+        let readers: Vec<_> = (0..2).map(|_| scope.spawn(reads)).collect();
         let mut turn = 0;
         while right.load(Relaxed) < 2_000 && readers.iter().all(|one| !one.is_finished()) {
             turn += 1;
