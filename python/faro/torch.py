@@ -84,6 +84,8 @@ class ModelAverager:
     then; `finish` need not be called.
     """
 
+    # Gloo's threads cannot write to tensors that are made in inference mode.
+    @torch.inference_mode(False)
     def __init__(
         self,
         model: torch.nn.Module,
@@ -144,10 +146,10 @@ class ModelAverager:
         self._last = tensors.rows(ranks, with_buffers=True)
         self._always = self._last if buffers == "mean" else tensors.rows(ranks, with_buffers=False)
         for row in self._last:
-            row.gather(tensors, 0)
+            row.gather(tensors, 0, scale=1)
             give_rank_0s(row.values)
         for row in self._last:
-            row.scatter(tensors)
+            row.scatter(tensors, scale=1)
 
     @property
     def rank(self) -> int:
@@ -162,6 +164,7 @@ class ModelAverager:
         """What averages: "faro" or "gloo"."""
         return self._reducer.name
 
+    @torch.inference_mode(False)
     def step(self) -> bool:
         """Counts a step of the optimizer, and averages if it is the turn; returns whether it
         was."""
@@ -171,6 +174,7 @@ class ModelAverager:
         self._average(self._always, self._reducer.mean, STEP)
         return True
 
+    @torch.inference_mode(False)
     def finish(self) -> None:
         """The exact mean of parameters and buffers, which gives all processes one model, and the
         end of the team. Every process calls it once, after its last step."""
@@ -248,9 +252,7 @@ class _Row:
     def __init__(self, dtype: torch.dtype, count: int, ranks: int, with_buffers: bool):
         self.values = torch.empty(count + 1, dtype=dtype)
         self._with_buffers = with_buffers
-        # A power of two, which changes no digit: so no sum over the processes is beyond the largest
-        # number, where no value is.
-        self._scale = 0.5 ** (ranks - 1).bit_length()
+        self._scale = scale_for(ranks)
 
     def _places(self, tensors: _Tensors):
         """Each tensor, and its part of the row in its shape."""
@@ -260,15 +262,21 @@ class _Row:
             at += one.numel()
 
     @torch.no_grad()
-    def gather(self, tensors: _Tensors, number: int) -> None:
+    def gather(self, tensors: _Tensors, number: int, scale: float | None = None) -> None:
         for one, place in self._places(tensors):
-            torch.mul(one, self._scale, out=place)
+            torch.mul(one, scale or self._scale, out=place)
         self.values[-1] = number
 
     @torch.no_grad()
-    def scatter(self, tensors: _Tensors) -> None:
+    def scatter(self, tensors: _Tensors, scale: float | None = None) -> None:
         for one, place in self._places(tensors):
-            torch.mul(place, 1 / self._scale, out=one)
+            torch.mul(place, 1 / (scale or self._scale), out=one)
+
+
+def scale_for(ranks: int) -> float:
+    """A power of two, which changes no digit of a number but of the smallest (subnormal) ones. With
+    it no sum over the processes is beyond the largest number, where no value is."""
+    return 0.5 ** (ranks - 1).bit_length()
 
 
 class _Tensors:
@@ -304,11 +312,7 @@ class _Tensors:
                 allowed = ", ".join(map(str, DTYPES))
                 raise ValueError(f"{kind} {name} is {one.dtype}; allowed: {allowed}")
             return
-        if (
-            one.layout != torch.strided
-            or one.is_inference()
-            or (0 in one.stride() and one.numel() > 1)
-        ):
+        if one.layout != torch.strided or one.is_inference() or shares_memory(one):
             raise ValueError(
                 f"{kind} {name} is sparse, of inference mode, or has elements that share memory, "
                 "so its values cannot be replaced"
@@ -329,6 +333,11 @@ class _Tensors:
 
     def digest(self, *more: str) -> bytes:
         return hashlib.sha256("\n".join([*self.lines, *more]).encode()).digest()
+
+
+def shares_memory(one: torch.Tensor) -> bool:
+    """Whether elements lie in one place, as those of `expand` do."""
+    return any(size > 1 and not step for size, step in zip(one.shape, one.stride()))
 
 
 def _difference(lines: list[str], wanted: list[str]) -> tuple[str, str] | None:
@@ -475,10 +484,11 @@ class _FaroReducer:
     def give_rank_0s(self, values: torch.Tensor) -> None:
         """Replaces the values by those of rank 0: those of float32 exactly, because a double holds
         their product with a number of processes."""
-        mine = self.ranks if self.rank == 0 else 0
-        products = values.double() * mine
+        products, scale = torch.zeros_like(values, dtype=torch.float64), scale_for(self.ranks)
+        if self.rank == 0:
+            products.copy_(values).mul_(self.ranks * scale)
         self.mean_of_all(products)
-        values.copy_(products)
+        values.copy_(products.div_(scale))
 
     def mean(self, values: torch.Tensor) -> None:
         self._team.mean(_memory(values))
@@ -506,7 +516,7 @@ class _GlooReducer:
 
     def __init__(self, meeting: _Meeting, mode: str, group: int, seed: int, timeout: float):
         self.rank, self.ranks, self._meeting = meeting.rank, meeting.ranks, meeting
-        mine = []
+        mine = self._mine = []
         for groups in drawings(self.ranks, group, seed) if mode == "dssync" else []:
             # Every process has to make every group, in the same order.
             made = [_group(timeout, members) for members in groups]
@@ -520,10 +530,14 @@ class _GlooReducer:
         self._mean(values, self._meeting.group)
 
     def close(self, waits: bool) -> None:
-        """The groups end with torch.distributed, unless this still had them."""
-        self._rounds = None
-        if waits:
-            self._meeting.gather(b"")
+        """Ends the groups, whose other members notice it by their connections."""
+        try:
+            if waits:
+                self._meeting.gather(b"")
+        finally:
+            self._rounds = None
+            while self._mine and dist.is_initialized():
+                dist.destroy_process_group(self._mine.pop())
 
     def _mean(self, values: torch.Tensor, group: object) -> None:
         # Gloo would add what is not the same.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 import subprocess
 
 import native_build
@@ -130,8 +131,10 @@ def test_a_model_that_is_refused_is_refused_everywhere(results):
     assert found["empty"].startswith("rank 0: the model has no parameters")
     assert "allowed: a torch.nn.Module" in found["no model"]
     assert "parameter weight has no shape yet" in found["lazy"]
-    for name in ("expanded", "sparse"):
-        assert "buffer mask is sparse, of inference mode, or has elements that" in found[name]
+    # Of one element in that dimension, so it is refused because rank 0 has another model.
+    assert found["stride 0"].startswith("rank 1 has parameter weight of 1 x 1 float32, rank 0 has")
+    for name in ("expanded", "sparse", "inference"):
+        assert "is sparse, of inference mode, or has elements that share memory" in found[name]
 
 
 def test_an_argument_that_is_refused_is_refused_everywhere(results):
@@ -177,7 +180,9 @@ def test_a_nan_fails_everywhere_and_leaves_the_models(results, transport):
 @pytest.mark.parametrize("transport", ["faro", "gloo"])
 def test_large_values_and_tensors_that_change(results, transport):
     for rank, found in enumerate(results[transport, "values"]):
-        assert found["begun"] == [results[transport, "values"][0]["begun"][0], 1 + rank]
+        weight, mask, cache = found["begun"]
+        assert (weight, cache) == (results[transport, "values"][0]["begun"][0], 1 + rank)
+        assert mask[1] == struct.unpack("f", struct.pack("f", 1e-45))[0]
         assert found["replaced"] == 1.5
         assert found["lowest"]
         added = "the model has parameter more of 3 float32; when the averager was made it had"

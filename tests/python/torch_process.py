@@ -112,9 +112,12 @@ def errors() -> dict:
         ("no model", [line(4, 2)]),
         ("lazy", torch.nn.LazyLinear(2)),
         ("expanded", with_buffer(torch.ones(1).expand(3))),
+        ("stride 0", with_buffer(torch.ones(4).as_strided((1, 4), (0, 1))) if RANK else line(4, 2)),
         ("sparse", with_buffer(torch.eye(3).to_sparse())),
     ):
         found[name] = refusal(model)
+    with torch.inference_mode():
+        found["inference"] = refusal(line(4, 2))
     for name, words in (
         ("mode", {"mode": "ring" if RANK == 1 else "grid"}),
         ("modes", {"mode": "full" if RANK == 2 else "dssync"}),
@@ -167,16 +170,17 @@ def failure(averager: ModelAverager) -> str:
 def values() -> dict:
     """The largest numbers, tensors that the model replaces, and one that it adds."""
     lowest = torch.finfo(torch.float32).min
-    model = with_buffer(torch.full((2,), lowest))
+    # The second one is the smallest.
+    model = with_buffer(torch.tensor([lowest, 1e-45 if RANK == 0 else 1.0]))
     model.register_buffer("cache", torch.ones(1 + RANK), persistent=False)
     with torch.no_grad():
         model.weight.fill_(0.1 + RANK)
     averager = ModelAverager(model)
-    found = {"begun": [model.weight.item(), model.cache.sum().item()]}
+    found = {"begun": [model.weight.item(), model.mask.tolist(), model.cache.sum().item()]}
     model.weight = torch.nn.Parameter(torch.full((1, 1), float(RANK)))
     averager.step()
     found["replaced"] = model.weight.item()
-    found["lowest"] = model.mask.tolist() == [lowest, lowest]
+    found["lowest"] = model.mask[0].item() == lowest
     model.more = torch.nn.Parameter(torch.zeros(3))
     try:
         averager.step()
