@@ -20,34 +20,26 @@ part for good. The optimizer's own state (momentum) stays each process's own.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import hashlib
 import itertools
 import logging
 import math
-import os
 import random
 from collections.abc import Callable
-from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 
 from . import collective
 from .collective import CollectiveError, FaroUnavailableError, Team
+from .model_rows import Row, Tensors, difference, scale_for
 from .rendezvous import RendezvousError
+from .torch_meeting import Meeting, group_of
 
 __all__ = ["CollectiveError", "FaroUnavailableError", "ModelAverager", "RendezvousError"]
 
 LOG = logging.getLogger("faro")
-DTYPES = {torch.float32: ctypes.c_float, torch.float64: ctypes.c_double}
 BUFFERS = ("mean", "own")
-LAUNCHED = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-# Least that processes wait for each other at the beginning: they do not come at one time.
-MEET_SECONDS = 300.0
-# After a failed average, how long a process stays so that others, which are later, hear the reason.
-LINGER_SECONDS = 5.0
 # Gloo's groups are connections, so there are as many drawings of them as this, in turn.
 GLOO_DRAWINGS = 8
 # What an average is for.
@@ -121,12 +113,12 @@ class ModelAverager:
             if team is not None:
                 self._reducer = _FaroReducer(team)
                 arguments()
-                tensors = _Tensors(model)
+                tensors = Tensors(model)
                 self._reducer.compare(tensors, f"every {every}, buffers {buffers!r}")
                 self._make_rows(tensors, buffers, self._reducer.give_rank_0s)
             else:
-                self._meeting = _Meeting(timeout)
-                tensors = self._meeting.compared(lambda: _Tensors(model), arguments)
+                self._meeting = Meeting(timeout)
+                tensors = self._meeting.compared(lambda: Tensors(model), arguments)
                 collective.check_group(group, self._meeting.ranks)
                 self._make_rows(tensors, buffers, self._meeting.give_rank_0s)
                 words = (mode, group, seed, "fail", timeout, settings, rack, slow_apart)
@@ -139,7 +131,7 @@ class ModelAverager:
         self.every, self._model, self._lines = every, model, tensors.lines
 
     def _make_rows(
-        self, tensors: _Tensors, buffers: str, give_rank_0s: Callable[[torch.Tensor], None]
+        self, tensors: Tensors, buffers: str, give_rank_0s: Callable[[torch.Tensor], None]
     ) -> None:
         """The rows that are averaged, and rank 0's model in all processes."""
         ranks = (self._meeting or self._reducer).ranks
@@ -186,15 +178,13 @@ class ModelAverager:
         self._failed = "the averager has finished"
         self._close(waits=True)
 
-    def _average(
-        self, rows: list[_Row], mean: Callable[[torch.Tensor], None], purpose: int
-    ) -> None:
+    def _average(self, rows: list[Row], mean: Callable[[torch.Tensor], None], purpose: int) -> None:
         """Changes the model once all has come."""
         if self._failed:
             raise CollectiveError(self._failed)
         try:
-            tensors = _Tensors(self._model)
-            if found := _difference(tensors.lines, self._lines):
+            tensors = Tensors(self._model)
+            if found := difference(tensors.lines, self._lines):
                 raise ValueError(
                     f"the model has {found[0]}; when the averager was made it had {found[1]}"
                 )
@@ -246,218 +236,6 @@ class ModelAverager:
 OF_A_TEAM = collective.round_arguments("grid", 0, 0, 60.0, False)
 
 
-class _Row:
-    """The values of all tensors of one dtype in a row, and the number of their average."""
-
-    def __init__(self, dtype: torch.dtype, count: int, ranks: int, with_buffers: bool):
-        self.values = torch.empty(count + 1, dtype=dtype)
-        self._with_buffers = with_buffers
-        self._scale = scale_for(ranks)
-
-    def _places(self, tensors: _Tensors):
-        """Each tensor, and its part of the row in its shape."""
-        at = 0
-        for one in tensors.of(self.values.dtype, self._with_buffers):
-            yield one.detach(), self.values[at : at + one.numel()].view(one.shape)
-            at += one.numel()
-
-    @torch.no_grad()
-    def gather(self, tensors: _Tensors, number: int, scale: float | None = None) -> None:
-        for one, place in self._places(tensors):
-            torch.mul(one, scale or self._scale, out=place)
-        self.values[-1] = number
-
-    @torch.no_grad()
-    def scatter(self, tensors: _Tensors, scale: float | None = None) -> None:
-        for one, place in self._places(tensors):
-            torch.mul(place, 1 / (scale or self._scale), out=one)
-
-
-def scale_for(ranks: int) -> float:
-    """A power of two, which changes no digit of a number but of the smallest (subnormal) ones. With
-    it no sum over the processes is beyond the largest number, where no value is."""
-    return 0.5 ** (ranks - 1).bit_length()
-
-
-class _Tensors:
-    """The model's parameters, and its persistent buffers of floats, as they are now."""
-
-    def __init__(self, model: torch.nn.Module):
-        good = isinstance(model, torch.nn.Module)
-        collective.check_argument("model", model, good, "a torch.nn.Module")
-        self._parameters, self._buffers = [], []
-        # One for each: what must be the same in all processes.
-        self.lines = []
-        for name, one in model.named_parameters():
-            self._keep("parameter", name, one, self._parameters)
-        for prefix, module in model.named_modules():
-            for name, one in module.named_buffers(prefix, recurse=False):
-                if name.rpartition(".")[2] not in module._non_persistent_buffers_set:
-                    self._keep("buffer", name, one, self._buffers)
-        if not self._parameters:
-            raise ValueError("the model has no parameters")
-
-    def _keep(self, kind: str, name: str, one: torch.Tensor, found: list[torch.Tensor]) -> None:
-        if isinstance(one, torch.nn.parameter.UninitializedTensorMixin):
-            raise ValueError(f"{kind} {name} has no shape yet: run the model once before")
-        if one.device.type != "cpu":
-            raise ValueError(
-                f"{kind} {name} is on {one.device}: faro.torch averages tensors on the CPU; for "
-                "others use torch.distributed.algorithms.model_averaging over NCCL"
-            )
-        shape = " x ".join(map(str, one.shape)) or "1"
-        self.lines.append(f"{kind} {name} of {shape} {str(one.dtype)[6:]}")
-        if one.dtype not in DTYPES:
-            if kind == "parameter" or one.is_floating_point() or one.is_complex():
-                allowed = ", ".join(map(str, DTYPES))
-                raise ValueError(f"{kind} {name} is {one.dtype}; allowed: {allowed}")
-            return
-        if one.layout != torch.strided or one.is_inference() or shares_memory(one):
-            raise ValueError(
-                f"{kind} {name} is sparse, of inference mode, or has elements that share memory, "
-                "so its values cannot be replaced"
-            )
-        found.append(one)
-
-    def of(self, dtype: torch.dtype, with_buffers: bool) -> list[torch.Tensor]:
-        found = self._parameters + self._buffers if with_buffers else self._parameters
-        return [one for one in found if one.dtype == dtype]
-
-    def rows(self, ranks: int, with_buffers: bool) -> list[_Row]:
-        found = {dtype: self.of(dtype, with_buffers) for dtype in DTYPES}
-        return [
-            _Row(dtype, sum(one.numel() for one in tensors), ranks, with_buffers)
-            for dtype, tensors in found.items()
-            if tensors
-        ]
-
-    def digest(self, *more: str) -> bytes:
-        return hashlib.sha256("\n".join([*self.lines, *more]).encode()).digest()
-
-
-def shares_memory(one: torch.Tensor) -> bool:
-    """Whether elements lie in one place, as those of `expand` do."""
-    return any(size > 1 and not step for size, step in zip(one.shape, one.stride()))
-
-
-def _difference(lines: list[str], wanted: list[str]) -> tuple[str, str] | None:
-    """The first line that is another one, and what it should be."""
-    pairs = itertools.zip_longest(lines, wanted, fillvalue="nothing more")
-    return next((pair for pair in pairs if pair[0] != pair[1]), None)
-
-
-class _Meeting:
-    """The processes as torch.distributed knows them: how Faro's bootstrap ids get around."""
-
-    def __init__(self, timeout: object):
-        """The time limit is looked at later, in all processes."""
-        good = isinstance(timeout, (int, float)) and timeout <= collective.MAX_TIMEOUT
-        seconds = max(MEET_SECONDS, timeout) if good else MEET_SECONDS
-        self._made_group = not dist.is_initialized()
-        missing = [name for name in LAUNCHED if name not in os.environ]
-        if self._made_group and missing:
-            raise RendezvousError(
-                f"{', '.join(missing)} not set: start the script with torchrun, call "
-                "torch.distributed.init_process_group, or give the team of a barrier stage"
-            )
-        if self._made_group:
-            limit = timedelta(seconds=seconds)
-            _met(lambda: dist.init_process_group("gloo", timeout=limit), seconds, REMEDY)
-        self.rank, self.ranks = dist.get_rank(), dist.get_world_size()
-        self.group = dist.group.WORLD if self._made_group else _group(seconds)
-
-    def limit(self, timeout: float) -> None:
-        """From now on they wait so many seconds for each other. A group's limit cannot be
-        changed."""
-        met, self.group = self.group, _group(timeout)
-        if not self._made_group:
-            dist.destroy_process_group(met)
-
-    def linger(self) -> None:
-        """Stays until all have come here, or for a while."""
-        with contextlib.suppress(RuntimeError):
-            dist.monitored_barrier(self.group, timedelta(seconds=LINGER_SECONDS))
-
-    def give_rank_0s(self, values: torch.Tensor) -> None:
-        """Replaces the values by those of rank 0."""
-        self._told(lambda: dist.broadcast(values, 0, group=self.group))
-
-    def gather(self, payload: bytes) -> list[bytes]:
-        """The payloads of all, by rank."""
-        lengths = self._all_gather(torch.tensor([len(payload)]))
-        # Gloo divides by the number of values.
-        row = torch.zeros(max(1, *map(int, lengths)), dtype=torch.uint8)
-        row[: len(payload)] = torch.tensor(list(payload), dtype=torch.uint8)
-        rows = self._all_gather(row)
-        return [bytes(one[: int(count)].tolist()) for one, count in zip(rows, lengths)]
-
-    def _all_gather(self, row: torch.Tensor) -> list[torch.Tensor]:
-        rows = [torch.empty_like(row) for _ in range(self.ranks)]
-        self._told(lambda: dist.all_gather(rows, row, group=self.group))
-        return rows
-
-    def _told(self, tell: Callable[[], None]) -> None:
-        try:
-            tell()
-        except RuntimeError as error:
-            raise RendezvousError(f"rank {self.rank} waits for another process: {error}") from error
-
-    def compared(
-        self, look: Callable[[], _Tensors], arguments: Callable[[], dict[str, object]]
-    ) -> _Tensors:
-        """What `look` finds, if all processes find the same and have the same arguments; otherwise
-        one error for all of them."""
-        found = None
-
-        def checked() -> dict[str, object]:
-            nonlocal found
-            given, found = arguments(), look()
-            return given
-
-        collective.same_everywhere(self.gather, self.rank, checked)
-        digests = self.gather(found.digest())
-        if digests.count(digests[0]) < self.ranks:
-            told = self.gather("\n".join(found.lines).encode())
-            first, *others = [one.decode().split("\n") for one in told]
-            for rank, lines in enumerate(others, 1):
-                if pair := _difference(lines, first):
-                    raise ValueError(
-                        f"rank {rank} has {pair[0]}, rank 0 has {pair[1]}: every process needs the "
-                        "same model"
-                    )
-        return found
-
-    def close(self) -> None:
-        # A group that is still referred to keeps its port and threads: this process could not make
-        # the next averager.
-        group, self.group = self.group, None
-        if self._made_group:
-            self._made_group = False
-            dist.destroy_process_group()
-        elif group and dist.is_initialized():
-            dist.destroy_process_group(group)
-
-
-def _group(seconds: float, members: list[int] | None = None) -> object:
-    """One of Gloo's, since others do not take tensors on the CPU."""
-    limit = timedelta(seconds=seconds)
-    return _met(lambda: dist.new_group(members, timeout=limit, backend="gloo"), seconds)
-
-
-REMEDY = (
-    "; torch cannot make its process group again at once, so a process that makes one averager "
-    "after another calls torch.distributed.init_process_group itself, once"
-)
-
-
-def _met(make: Callable[[], object], seconds: float, remedy: str = "") -> object:
-    try:
-        return make()
-    except (RuntimeError, ValueError) as error:
-        text = f"the processes do not meet, in waits of {seconds:g} s: {error}{remedy}"
-        raise RendezvousError(text) from error
-
-
 class _FaroReducer:
     """A team of Faro's, for tensors."""
 
@@ -467,7 +245,7 @@ class _FaroReducer:
         self._team = team
         self.rank, self.ranks = team.rank, team.ranks
 
-    def compare(self, tensors: _Tensors, arguments: str) -> None:
+    def compare(self, tensors: Tensors, arguments: str) -> None:
         """Refuses models and arguments that differ, by sums alone: numbers are all the same if
         their number times the sum of their squares is the square of their sum."""
         mine = [float(byte) for byte in tensors.digest(arguments)]
@@ -505,8 +283,11 @@ class _FaroReducer:
 
 def _memory(values: torch.Tensor) -> memoryview:
     """A row's own memory; torch needs numpy for that. The caller keeps the row meanwhile."""
-    array = (DTYPES[values.dtype] * values.numel()).from_address(values.data_ptr())
-    return memoryview(array).cast("B").cast("f" if values.dtype == torch.float32 else "d")
+    kind, letter = (
+        (ctypes.c_float, "f") if values.dtype == torch.float32 else (ctypes.c_double, "d")
+    )
+    array = (kind * values.numel()).from_address(values.data_ptr())
+    return memoryview(array).cast("B").cast(letter)
 
 
 class _GlooReducer:
@@ -514,12 +295,12 @@ class _GlooReducer:
 
     name = "gloo"
 
-    def __init__(self, meeting: _Meeting, mode: str, group: int, seed: int, timeout: float):
+    def __init__(self, meeting: Meeting, mode: str, group: int, seed: int, timeout: float):
         self.rank, self.ranks, self._meeting = meeting.rank, meeting.ranks, meeting
         mine = self._mine = []
         for groups in drawings(self.ranks, group, seed) if mode == "dssync" else []:
             # Every process has to make every group, in the same order.
-            made = [_group(timeout, members) for members in groups]
+            made = [group_of(timeout, members) for members in groups]
             mine.append(next(one for one, of in zip(made, groups) if self.rank in of))
         self._rounds = itertools.cycle(mine or [meeting.group])
 

@@ -14,8 +14,8 @@ import sys
 import time
 from pathlib import Path
 
-import faro.torch
 import torch
+from faro import torch_meeting
 from faro.collective import Team
 from faro.torch import CollectiveError, ModelAverager, RendezvousError
 
@@ -225,7 +225,7 @@ def nan() -> dict:
 
 def late() -> str:
     """Rank 1 does not come."""
-    faro.torch.MEET_SECONDS = 2.0
+    torch_meeting.MEET_SECONDS = 2.0
     if RANK == 1:
         return "late"
     try:
@@ -277,7 +277,7 @@ CASES = {
 def main() -> None:
     transport, directory, *cases = sys.argv[1:]
     # However late the others are.
-    faro.torch.LINGER_SECONDS = 60.0
+    torch_meeting.LINGER_SECONDS = 60.0
     if transport == "gloo" and RANK == 2:
         os.environ["FARO_LIBRARY_PATH"] = "/nonexistent/libfaro_jni.so"
     if len(cases) > 1:
