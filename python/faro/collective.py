@@ -190,7 +190,9 @@ class _Round:
     def __init__(
         self, mode: str, group: int, seed: int, nan_policy: str, timeout: float, ranks: int
     ):
-        check_group(group, ranks)
+        # One process alone, as in a first trial, has nothing to group.
+        good = ranks == 1 or not group or 2 <= group <= ranks
+        check_argument("group", group, good, f"0, and 2 to the number of processes, {ranks}")
         self.mode, self.exact_mode = mode, "grid" if mode == "dssync" else mode
         self.group = group or max(2, math.isqrt(ranks))
         self.seed, self.ranks = seed, ranks
@@ -336,7 +338,7 @@ def round_arguments(
 
 def check_own_arguments(settings: object, rack: object) -> None:
     """Checks the arguments that may differ between processes. The library knows the settings."""
-    good = isinstance(rack, str) and "\0" not in rack and rack.isprintable()
+    good = isinstance(rack, str) and rack.isprintable()
     check_argument("rack", rack, good, "a text of one line")
     check_argument("settings", settings, settings is None or isinstance(settings, dict), "a dict")
     for name, value in (settings or {}).items():
@@ -344,12 +346,6 @@ def check_own_arguments(settings: object, rack: object) -> None:
         good = good and f"{name}{value}".isprintable()
         allowed = "names and values of one line; a value is a text or a whole number"
         check_argument("settings", {name: value}, good, allowed)
-
-
-def check_group(group: int, ranks: int) -> None:
-    # One process alone, as in a first trial, has nothing to group.
-    good = ranks == 1 or not group or 2 <= group <= ranks
-    check_argument("group", group, good, f"0, and 2 to the number of processes, {ranks}")
 
 
 def _own_settings() -> dict[str, object]:

@@ -52,10 +52,10 @@ class Rendezvous:
             raise RendezvousError(f"{', '.join(missing)} not set: start it with a launcher")
         rank, ranks, host, port = (os.environ[name] for name in names)
         try:
-            numbers = int(rank), int(ranks), int(port)
+            rank, ranks, port = int(rank), int(ranks), int(port)
         except ValueError as error:
             raise RendezvousError(f"RANK, WORLD_SIZE or MASTER_PORT: {error}") from error
-        return cls(*numbers[:2], host, numbers[2], timeout)
+        return cls(rank, ranks, host, port, timeout)
 
     def __enter__(self) -> Rendezvous:
         return self

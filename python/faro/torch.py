@@ -97,15 +97,7 @@ class ModelAverager:
             collective.check_number("every", every, 1, 2**63 - 1)
             collective.check_word("buffers", buffers, BUFFERS)
             collective.check_flag("fallback", fallback)
-            collective.check_own_arguments(settings, rack)
-            found = collective.round_arguments(mode, group, seed, timeout, slow_apart)
-            given = (found, fallback, settings, rack)
-            if team is not None and given != (OF_A_TEAM, True, None, ""):
-                raise ValueError(
-                    "a team has its own mode, group, seed, timeout, settings, rack and slow_apart, "
-                    "and no fallback: give these to what makes it"
-                )
-            return {"every": every, "buffers": buffers, "fallback": fallback, **found}
+            return {"every": every, "buffers": buffers, "fallback": fallback}
 
         self.steps, self._averages, self._failed = 0, 0, ""
         self._meeting = self._reducer = None
@@ -113,16 +105,21 @@ class ModelAverager:
             if team is not None:
                 self._reducer = _FaroReducer(team)
                 arguments()
+                given = (mode, group, seed, timeout, settings, rack, slow_apart, fallback)
+                if given != OF_A_TEAM:
+                    raise ValueError(
+                        "a team has its own mode, group, seed, timeout, settings, rack and "
+                        "slow_apart, and no fallback: give these to what makes it"
+                    )
                 tensors = Tensors(model)
                 self._reducer.compare(tensors, f"every {every}, buffers {buffers!r}")
                 self._make_rows(tensors, buffers, self._reducer.give_rank_0s)
             else:
                 self._meeting = Meeting(timeout)
                 tensors = self._meeting.compared(lambda: Tensors(model), arguments)
-                collective.check_group(group, self._meeting.ranks)
-                self._make_rows(tensors, buffers, self._meeting.give_rank_0s)
                 words = (mode, group, seed, "fail", timeout, settings, rack, slow_apart)
                 self._reducer = self._joined(fallback, words)
+                self._make_rows(tensors, buffers, self._meeting.give_rank_0s)
                 self._meeting.limit(timeout)
                 self._reducer = self._reducer or _GlooReducer(self._meeting, *words[:3], timeout)
         except BaseException:
@@ -220,8 +217,8 @@ class ModelAverager:
                 self._meeting.close()
 
     def _joined(self, fallback: bool, words: tuple) -> _FaroReducer | None:
-        """The team of Faro's, or none where Gloo takes its place; `words` are those of
-        Team.join."""
+        """The team of Faro's, or none where Gloo takes its place; `words` are those of Team.join,
+        which also compares them."""
         meeting = self._meeting
         try:
             return _FaroReducer(Team.join(meeting.gather, meeting.rank, *words))
@@ -232,8 +229,9 @@ class ModelAverager:
             return None
 
 
-# The arguments of a round that a team has already.
-OF_A_TEAM = collective.round_arguments("grid", 0, 0, 60.0, False)
+# What a team has already, where nothing is given: mode, group, seed, timeout, settings, rack,
+# slow_apart, fallback.
+OF_A_TEAM = ("grid", 0, 0, 60.0, None, "", False, True)
 
 
 class _FaroReducer:

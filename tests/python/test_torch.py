@@ -128,7 +128,7 @@ def test_a_model_that_is_refused_is_refused_everywhere(results):
     assert found["type"] == f"rank 1: parameter weight is torch.float16; {allowed}"
     assert f"rank 3 has {weight} 2 x 4 float64" in found["mixed"]
     assert found["device"].startswith("rank 0: parameter weight is on meta: faro.torch averages")
-    assert found["empty"].startswith("rank 0: the model has no parameters")
+    assert found["empty"] == "rank 0: the model has no parameters (and 3 others)"
     assert "allowed: a torch.nn.Module" in found["no model"]
     assert "parameter weight has no shape yet" in found["lazy"]
     # Of one element in that dimension, so it is refused because rank 0 has another model.

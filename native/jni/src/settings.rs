@@ -94,8 +94,7 @@ pub fn parse(text: &str) -> EntryResult<Config> {
             .iter()
             .find(|(known, _)| *known == name)
             .ok_or_else(|| {
-                let names: Vec<&str> = SETTINGS.iter().map(|(known, _)| *known).collect();
-                let allowed = names.join(", ");
+                let allowed = names(SETTINGS);
                 Failure::Argument(format!("there is no setting '{name}', allowed: {allowed}"))
             })?;
         setter(&mut config, value).map_err(|AllowedValues(allowed)| Failure::Config {
@@ -141,8 +140,10 @@ fn within<T: FromStr + PartialOrd + Display>(
 }
 
 fn bytes(text: &str) -> Result<u64, AllowedValues> {
-    let refused = |AllowedValues(_)| AllowedValues("a number of bytes, 1 or more".to_owned());
-    within(text, 1, u64::MAX).map_err(refused)
+    match text.parse() {
+        Ok(bytes) if bytes >= 1 => Ok(bytes),
+        _ => Err(AllowedValues("a number of bytes, 1 or more".to_owned())),
+    }
 }
 
 fn millis(text: &str, min: u64) -> Result<Duration, AllowedValues> {
@@ -154,10 +155,14 @@ fn millis(text: &str, min: u64) -> Result<Duration, AllowedValues> {
 
 fn one_of<T: Copy>(text: &str, all: &[(&str, T)]) -> Result<T, AllowedValues> {
     let found = all.iter().find(|(name, _)| *name == text);
-    found.map(|(_, value)| *value).ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        AllowedValues(names.join(", "))
-    })
+    found
+        .map(|(_, value)| *value)
+        .ok_or_else(|| AllowedValues(names(all)))
+}
+
+fn names<T>(all: &[(&str, T)]) -> String {
+    let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+    names.join(", ")
 }
 
 #[cfg(test)]
@@ -300,8 +305,14 @@ mod tests {
 
     #[test]
     fn a_line_that_is_no_setting_is_refused() {
-        let text = refused("colour=red");
-        assert!(text.starts_with("there is no setting 'colour', allowed: name, application, "));
+        assert_eq!(
+            refused("colour=red"),
+            "there is no setting 'colour', allowed: name, application, protection, fabric, \
+             bindAddress, advertisedAddress, port, memory.limit, memory.idleRelease, \
+             request.timeout, regions, exchange, exchange.slice, verbs.device, verbs.gidIndex, \
+             verbs.trafficClass, verbs.serviceLevel, verbs.timeout, verbs.retryCount, \
+             verbs.rnrRetry"
+        );
         assert_eq!(refused("regions"), "setting 'regions' has no value");
     }
 }

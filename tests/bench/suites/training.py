@@ -201,7 +201,7 @@ def stop(place, started, made, moves, limit, every):
         if any(one.poll() is not None for one in started):
             return
         time.sleep(0.05)
-    begun, slow, is_over = time.monotonic(), None, False
+    begun, slow, last = time.monotonic(), None, place / "stop"
     while all(one.poll() is None for one in started):
         now = time.monotonic()
         due = int((now - begun) / SLOW_SECONDS) % HOSTS if moves else None
@@ -210,12 +210,11 @@ def stop(place, started, made, moves, limit, every):
                 made.limit(slow, GIGABITS)
             made.limit(due, SLOW_GIGABITS)
             slow = due
-        if not is_over and now >= begun + limit:
-            is_over = True
+        if now >= begun + limit and not last.exists():
             furthest = max(len(file.read_text().splitlines()) for file in files)
             part = place / "stop.part"
             part.write_text(str(-(-(furthest + MARGIN) // every) * every))
-            part.rename(place / "stop")
+            part.rename(last)
         time.sleep(0.05)
 
 
